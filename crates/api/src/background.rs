@@ -72,6 +72,17 @@ pub struct BackgroundContext {
     pub stop: CancellationToken,
 }
 
+/// What is known of a background controller before its provider is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProvidedController {
+    /// See [`BackgroundController::name`].
+    pub name: &'static str,
+    /// See [`BackgroundController::on_by_default`].
+    pub on_by_default: bool,
+    /// See [`BackgroundController::watches_services`].
+    pub watches_services: bool,
+}
+
 /// A controller that runs beside the framework's own, on the leader only.
 #[async_trait]
 pub trait BackgroundController: Send + Sync {

@@ -43,7 +43,8 @@ mod webhook;
 
 pub use address::{AddressKind, IpFamily, NodeAddress};
 pub use background::{
-    BackgroundContext, BackgroundController, MetadataChanges, MetadataWriter, NodeFeed, ServiceFeed,
+    BackgroundContext, BackgroundController, MetadataChanges, MetadataWriter, NodeFeed,
+    ProvidedController, ServiceFeed,
 };
 pub use clock::{Clock, SystemClock, TokioClock};
 pub use cluster::{ClusterIdentity, Clusters};
@@ -84,4 +85,4 @@ pub use service::{ServiceFacts, ServicePort, ServiceType};
 pub use shared::Shared;
 pub use volume::{VolumePlace, VolumeRef, Volumes};
 pub use warning_delay::WarningDelay;
-pub use webhook::{Admission, AdmissionRequest, PatchOperation, Webhook};
+pub use webhook::{Admission, AdmissionRequest, PatchOperation, ProvidedWebhook, Webhook};

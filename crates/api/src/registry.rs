@@ -10,8 +10,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    Capability, CloudError, CloudProvider, FlagValues, KeyDoc, Problems, ProviderContext, REDACTED,
-    nearest,
+    Capability, CloudError, CloudProvider, FlagValues, KeyDoc, Problems, ProvidedController,
+    ProvidedWebhook, ProviderContext, ProviderId, REDACTED, Recognition, nearest,
 };
 
 /// Where the settings of a cloud come from. They may contain credentials, so they are never printed.
@@ -105,9 +105,30 @@ pub trait ProviderFactory: Send + Sync {
         false
     }
 
-    /// The names of background controllers that its providers may have, so that `--controllers` can be checked
-    /// before any of them is built.
-    fn controllers(&self) -> &'static [&'static str] {
+    /// Which cloud a provider ID belongs to, as far as that is known before a provider is built: `Ours` for every ID
+    /// that one of its providers could recognize. While a cloud is unavailable, its Nodes are found by this. By default
+    /// the scheme decides.
+    fn recognize(&self, id: &ProviderId) -> Recognition {
+        if id.scheme() == Some(self.descriptor().name) {
+            Recognition::Ours
+        } else {
+            Recognition::Foreign
+        }
+    }
+
+    /// Files that these settings name, so that a cloud that could not be built is tried again when one of them changes.
+    fn files(&self, _input: &ProviderInput) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    /// The background controllers that its providers may have, so that they can be selected before any of them is
+    /// built.
+    fn controllers(&self) -> &'static [ProvidedController] {
+        &[]
+    }
+
+    /// The webhooks that its providers may have, so that they can be served before any of them is built.
+    fn webhooks(&self) -> &'static [ProvidedWebhook] {
         &[]
     }
 
@@ -174,6 +195,20 @@ pub enum RegistryError {
     },
 }
 
+impl RegistryError {
+    /// Why the cloud itself did not let the provider be built. `None` if the settings are wrong, which no answer of a
+    /// cloud can change.
+    pub const fn cloud_error(&self) -> Option<&CloudError> {
+        match self {
+            Self::Build {
+                source: BuildError::Cloud(error),
+                ..
+            } => Some(error),
+            _ => None,
+        }
+    }
+}
+
 fn unknown_text(name: &str, nearest: Option<&str>, known: &[&str]) -> String {
     let hint = nearest.map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
     let known = match known {
@@ -186,7 +221,7 @@ fn unknown_text(name: &str, nearest: Option<&str>, known: &[&str]) -> String {
 /// The providers that are compiled in.
 #[derive(Default)]
 pub struct Registry {
-    factories: BTreeMap<&'static str, Box<dyn ProviderFactory>>,
+    factories: BTreeMap<&'static str, Arc<dyn ProviderFactory>>,
     refused: BTreeMap<&'static str, &'static str>,
 }
 
@@ -202,7 +237,7 @@ impl Registry {
         if self.factories.contains_key(name) {
             return Err(RegistryError::Duplicate { name });
         }
-        self.factories.insert(name, Box::new(factory));
+        self.factories.insert(name, Arc::new(factory));
         Ok(self)
     }
 
@@ -235,13 +270,12 @@ impl Registry {
     }
 
     /// The factory of this name, or an error that names the nearest one.
-    pub fn get(&self, name: &str) -> Result<&dyn ProviderFactory, RegistryError> {
+    pub fn get(&self, name: &str) -> Result<&Arc<dyn ProviderFactory>, RegistryError> {
         if let Some((name, why)) = self.refused.get_key_value(name) {
             return Err(RegistryError::Refused { name, why });
         }
         self.factories
             .get(name)
-            .map(AsRef::as_ref)
             .ok_or_else(|| RegistryError::Unknown {
                 name: name.to_owned(),
                 nearest: nearest(name, self.names()),

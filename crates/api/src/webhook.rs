@@ -70,6 +70,15 @@ pub enum Admission {
     },
 }
 
+/// What is known of a webhook before its provider is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProvidedWebhook {
+    /// See [`Webhook::name`].
+    pub name: &'static str,
+    /// See [`Webhook::path`].
+    pub path: &'static str,
+}
+
 /// A webhook. Served and enabled by the manager.
 #[async_trait]
 pub trait Webhook: Send + Sync {

@@ -16,6 +16,12 @@ cloudkeel_api::log_messages! {
         "The role has no `update` on `nodes`, so cloudkeel sends changes as patches. Logged once.",
         "Nothing, or allow `update` on `nodes`.";
 
+    // Queues.
+    WORK_PANICKED: Error "reconcile panicked, retrying",
+        "A bug in the program stopped the work on one object, `key`. It counts as a failure and is retried with backoff; \
+         all other work goes on. `/status` shows the last one, `cloudkeel_workqueue_panics_total` counts them.",
+        "Report it with the text of `panic` and the line `observed a panic` before it.";
+
     // Nodes.
     NODE_INITIALIZED: Info "successfully initialized node with cloud provider",
         "The Node has its provider ID, addresses and labels, and the taint `uninitialized` is removed.",

@@ -81,7 +81,7 @@ pub struct PendingDeletion {
 }
 
 /// The state of a queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueReport {
     /// Keys that can be worked on now.
@@ -90,6 +90,11 @@ pub struct QueueReport {
     pub working: usize,
     /// Keys that wait for a retry.
     pub delayed: usize,
+    /// How often work on a key panicked, since this process leads.
+    pub panics: u64,
+    /// The key of the last of them, and what it said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_panic: Option<String>,
 }
 
 /// The state of deletions of a cloud's Nodes.

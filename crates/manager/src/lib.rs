@@ -23,3 +23,6 @@ pub mod run;
 pub mod serving;
 #[cfg(test)]
 mod testing;
+mod unavailable;
+mod volume_labels;
+mod webhook_certificate;

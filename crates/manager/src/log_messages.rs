@@ -92,6 +92,15 @@ cloudkeel_api::log_messages! {
     CLOUD_BUILT: Info "cloud provider initialized",
         "The provider of a cloud is built; `capabilities` lists what it supports.",
         "Nothing.";
+    CLOUD_UNAVAILABLE: Error "cloud unavailable since the start, retrying",
+        "The cloud could not be connected to, or rejects the credential; `err` says why. Its Nodes count as unknown and \
+         are never deleted, its Services keep their finalizers, and all other clouds work. cloudkeel retries after 5 s, \
+         later every minute; a rejected credential after 30 s, later every 5 minutes, and when its file changes. Logged \
+         when the cause changes, and shown by `/status`.",
+        "Correct the credential or the endpoint, or wait for the cloud, as `err` says.";
+    CLOUD_AVAILABLE: Info "cloud available",
+        "A cloud that was unavailable since the start is connected; its controllers begin.",
+        "Nothing.";
     CLOUD_SLOW: Info "waiting for the cloud to answer",
         "The first request to the cloud has taken more than 2 s. The start continues when it answers.",
         "Check the endpoint, the network and the proxy settings if it lasts.";
@@ -143,6 +152,18 @@ cloudkeel_api::log_messages! {
         "A webhook got a request that it could not read or answer. What happens to the object depends on the \
          webhook's `failurePolicy`.",
         "Correct what `err` names.";
+    VOLUME_NOT_LABELLED: Warn "failed to label PersistentVolume",
+        "The cloud did not say where the disk of a new PersistentVolume is, so the volume was created without zone and \
+         region. Pods that use it may be scheduled where the disk cannot be attached.",
+        "Correct what `err` names, then create the PersistentVolume again or label it by hand.";
+    WEBHOOK_CERTIFICATE_FAILED: Warn "failed to keep the webhook certificate",
+        "The leader could not read or write the Secret of the webhook certificate, or the MutatingWebhookConfiguration of \
+         the same name. The API server does not call webhooks whose certificate it does not trust; with `failurePolicy: \
+         Ignore` objects are written without them. Logged when the cause changes, and retried every 30 s.",
+        "Apply the manifest of the webhook, which has the Secret, the configuration and the role for both.";
+    WEBHOOK_CERTIFICATE_RENEWED: Info "webhook certificate renewed",
+        "The leader made a new certificate for the webhook port, and the API server trusts it.",
+        "Nothing.";
     OPEN_REQUESTS_DROPPED: Warn "graceful shutdown timed out, closing open connections",
         "Requests did not finish within 5 s after the port was asked to close.",
         "Nothing.";

@@ -397,4 +397,40 @@ mod tests {
             assert!(gone.is_some() && gone < end, "{layout:?}: {gone:?} {end:?}");
         }
     }
+
+    #[test]
+    #[ignore = "slow without optimisation: cargo xtask test --tier simulation"]
+    fn managers_that_start_while_an_account_refuses_all_serve_the_other_and_lose_nothing() {
+        for status in [401, 503] {
+            let down = Action::CloudFault {
+                on: None,
+                fault: Fault::status(status),
+                lasts: SECOND * 900,
+            };
+            let mut actions = vec![at(SECOND * 60, down)];
+            actions.extend(new_leader(SECOND * 70));
+            // One of each account.
+            actions.extend([0, 1].map(|machine| at(SECOND * 100, Action::StopKubelet(machine))));
+            actions.extend([0, 1].map(|machine| at(SECOND * 100, Action::Destroy(machine))));
+            let layout = Layout::Labelled {
+                accounts: 2,
+                ahead: 0,
+            };
+            let topology = Topology::with_layout(layout);
+            let plan = Plan { topology, actions };
+            let outcome = play_with(1, &plan, None, true).unwrap();
+            assert_eq!(outcome.violations, [], "{status}");
+            let place_of = |what| outcome.history.iter().position(|line| line.contains(what));
+            let end = place_of("all faults end");
+            let [refused, other] = ["delete nodes node-0", "delete nodes node-1"].map(place_of);
+            assert!(
+                other.is_some() && other < end,
+                "{status}: {other:?} {end:?}"
+            );
+            assert!(
+                refused.is_none_or(|refused| Some(refused) > other),
+                "{status}: {refused:?}"
+            );
+        }
+    }
 }

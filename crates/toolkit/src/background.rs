@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cloudkeel_api::{BackgroundContext, BackgroundController, CloudError, ServiceFacts};
+use cloudkeel_api::{
+    BackgroundContext, BackgroundController, CloudError, ProvidedController, ServiceFacts,
+};
 use tokio::time::{Instant, sleep_until};
 
 /// What makes something in the cloud fit the Services of the cluster, such as a firewall.
@@ -11,6 +13,12 @@ use tokio::time::{Instant, sleep_until};
 pub trait ServiceFollower: Send + Sync {
     /// Its name, as in `--controllers`.
     const NAME: &'static str;
+    /// What is known of its controller before the provider is built.
+    const PROVIDED: ProvidedController = ProvidedController {
+        name: Self::NAME,
+        on_by_default: true,
+        watches_services: true,
+    };
 
     /// When it reconciles.
     fn schedule(&self) -> Schedule;
@@ -75,11 +83,11 @@ impl<F: ServiceFollower> BackgroundController for FollowingController<F> {
     }
 
     fn on_by_default(&self) -> bool {
-        true
+        F::PROVIDED.on_by_default
     }
 
     fn watches_services(&self) -> bool {
-        true
+        F::PROVIDED.watches_services
     }
 
     async fn run(&self, context: BackgroundContext) -> Result<(), CloudError> {

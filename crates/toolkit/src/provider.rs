@@ -7,8 +7,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cloudkeel_api::{
     BackgroundController, BuildError, CloudError, CloudProvider, Clusters, Descriptor, Driven,
-    Instances, LoadBalancerDriver, LoadBalancers, Problems, ProviderContext, ProviderFactory,
-    ProviderId, ProviderInput, Recognition, Routes, ScopeFingerprint, Volumes, Webhook,
+    Instances, LoadBalancerDriver, LoadBalancers, Problems, ProvidedController, ProvidedWebhook,
+    ProviderContext, ProviderFactory, ProviderId, ProviderInput, Recognition, Routes,
+    ScopeFingerprint, Volumes, Webhook,
 };
 use http::StatusCode;
 use ring::digest::{SHA256, digest};
@@ -41,8 +42,27 @@ pub trait Cloud: Sized + Send + Sync + 'static {
         false
     }
 
+    /// See [`ProviderFactory::recognize`].
+    fn recognize(id: &ProviderId) -> Recognition {
+        if id.scheme() == Some(Self::descriptor().name) {
+            Recognition::Ours
+        } else {
+            Recognition::Foreign
+        }
+    }
+
+    /// See [`ProviderFactory::files`].
+    fn files(_config: &Self::Config) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
     /// See [`ProviderFactory::controllers`].
-    fn controllers() -> &'static [&'static str] {
+    fn controllers() -> &'static [ProvidedController] {
+        &[]
+    }
+
+    /// See [`ProviderFactory::webhooks`].
+    fn webhooks() -> &'static [ProvidedWebhook] {
         &[]
     }
 
@@ -133,7 +153,7 @@ impl<C: Cloud> Provider<C> {
         }
     }
 
-    /// See [`CloudProvider::recognize`]. Without it, the scheme of an ID decides.
+    /// See [`CloudProvider::recognize`]. Without it, [`Cloud::recognize`] decides.
     #[must_use]
     pub fn with_recognition(
         mut self,
@@ -257,8 +277,7 @@ impl<C: Cloud> CloudProvider for Provider<C> {
     fn recognize(&self, id: &ProviderId) -> Recognition {
         match &self.recognize {
             Some(recognize) => recognize(id),
-            None if id.scheme() == Some(self.name) => Recognition::Ours,
-            None => Recognition::Foreign,
+            None => C::recognize(id),
         }
     }
 
@@ -346,8 +365,20 @@ impl<C: Cloud> ProviderFactory for CloudFactory<C> {
         C::allocates_pod_cidrs()
     }
 
-    fn controllers(&self) -> &'static [&'static str] {
+    fn recognize(&self, id: &ProviderId) -> Recognition {
+        C::recognize(id)
+    }
+
+    fn files(&self, input: &ProviderInput) -> Vec<PathBuf> {
+        C::read(input).map_or_else(|_| Vec::new(), |config| C::files(&config))
+    }
+
+    fn controllers(&self) -> &'static [ProvidedController] {
         C::controllers()
+    }
+
+    fn webhooks(&self) -> &'static [ProvidedWebhook] {
+        C::webhooks()
     }
 
     fn preset_flags(&self) -> &'static [&'static str] {

@@ -8,8 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use cloudkeel_api::{
     Admission, AdmissionRequest, BalancerRef, CloudError, ClusterIdentity, ErrorKind, HealthCheck,
-    HealthProbe, IpFamily, Listener, LoadBalancerSpec, Protocol, ServiceRef, TrafficPolicy,
-    Webhook,
+    HealthProbe, IpFamily, Listener, LoadBalancerSpec, Protocol, ProvidedWebhook, ServiceRef,
+    TrafficPolicy, Webhook,
 };
 use ipnet::IpNet;
 use serde::Deserialize;
@@ -28,6 +28,11 @@ pub trait BalancerReview: Send + Sync {
     const NAME: &'static str;
     /// The path that it is served at.
     const PATH: &'static str;
+    /// What is known of the webhook before the provider is built.
+    const PROVIDED: ProvidedWebhook = ProvidedWebhook {
+        name: Self::NAME,
+        path: Self::PATH,
+    };
     /// What people call the cloud.
     const CLOUD: &'static str;
     /// What is asked.

@@ -18,11 +18,13 @@ mod tags;
 mod volumes;
 mod wire;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    Capability, CloudError, Descriptor, Problems, ProviderContext, ProviderInput, ScopeFingerprint,
+    Capability, CloudError, Descriptor, Problems, ProvidedController, ProviderContext, ProviderId,
+    ProviderInput, Recognition, ScopeFingerprint,
 };
 pub use cloudkeel_toolkit::Wiring;
 use cloudkeel_toolkit::{
@@ -105,7 +107,6 @@ impl Cloud for Aws {
         let routes = AwsRoutes::new(&account, table, &context.cluster.name);
         let tagging = TaggingController::new(&account, &config.tags);
         let provider = Provider::new(SCHEME, InAccount(Arc::clone(&account)))
-            .with_recognition(|id| IdError::recognition(AwsId::read(id)))
             .with_files(config.files.clone())
             .with_instances(ProvenInstances::new(instances, Arc::clone(&context.clock)))
             .with_load_balancers(Some(balancers))
@@ -117,8 +118,16 @@ impl Cloud for Aws {
         })
     }
 
-    fn controllers() -> &'static [&'static str] {
-        &[tagging::NAME]
+    fn recognize(id: &ProviderId) -> Recognition {
+        IdError::recognition(AwsId::read(id))
+    }
+
+    fn files(config: &Config) -> Vec<PathBuf> {
+        config.files.clone()
+    }
+
+    fn controllers() -> &'static [ProvidedController] {
+        &[tagging::PROVIDED]
     }
 
     fn reference() -> Option<String> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use cloudkeel_api::{
     BackgroundContext, BackgroundController, CloudError, ErrorKind, MetadataChanges, NodeFacts,
-    Shared,
+    ProvidedController, Shared,
 };
 use md5::{Digest as _, Md5};
 
@@ -19,6 +19,13 @@ use crate::wire::Tags;
 
 /// Its name, as in `--controllers`.
 pub(crate) const NAME: &str = "tagging";
+
+/// What is known of it before the provider is built: it runs only if it is asked for.
+pub(crate) const PROVIDED: ProvidedController = ProvidedController {
+    name: NAME,
+    on_by_default: false,
+    watches_services: false,
+};
 
 /// The label of a Node whose instance has the tags: a digest of them.
 const LABEL: &str = "k8s.io/cloud-provider-aws";

@@ -15,17 +15,19 @@ mod tag_sync;
 mod webhook;
 mod wire;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    Capability, CloudError, Descriptor, Problems, ProviderContext, ProviderInput, ScopeFingerprint,
+    Capability, CloudError, Descriptor, Problems, ProvidedController, ProvidedWebhook,
+    ProviderContext, ProviderId, ProviderInput, Recognition, ScopeFingerprint,
 };
 pub use cloudkeel_toolkit::Wiring;
 use cloudkeel_toolkit::{
-    ApiCall, ApiMetrics, Cloud, CloudFactory, EventRecorder, IdError, KeptResource, MetricLabels,
-    MetricNames, ProvenInstances, Provider, RestInstances, ServiceFollower as _, Session,
-    Settings as _,
+    ApiCall, ApiMetrics, BalancerReview as _, Cloud, CloudFactory, EventRecorder, IdError,
+    KeptResource, MetricLabels, MetricNames, ProvenInstances, Provider, RestInstances,
+    ServiceFollower as _, Session, Settings as _,
 };
 
 pub use self::annotations::PREFIX;
@@ -107,8 +109,20 @@ impl Cloud for DigitalOcean {
         }
     }
 
-    fn controllers() -> &'static [&'static str] {
-        &[TagSync::NAME, FirewallController::NAME]
+    fn recognize(id: &ProviderId) -> Recognition {
+        IdError::recognition(droplet_id(id))
+    }
+
+    fn files(config: &Config) -> Vec<PathBuf> {
+        config.files.clone()
+    }
+
+    fn controllers() -> &'static [ProvidedController] {
+        &[TagSync::PROVIDED, FirewallController::PROVIDED]
+    }
+
+    fn webhooks() -> &'static [ProvidedWebhook] {
+        &[ServiceReview::PROVIDED]
     }
 
     fn preset_flags() -> &'static [&'static str] {
@@ -168,7 +182,6 @@ impl Cloud for DigitalOcean {
         Ok(Provider::new(SCHEME, api)
             .with_pages(metrics_address, metrics)
             .with_health_page(config.debug_address.as_ref())
-            .with_recognition(|id| IdError::recognition(droplet_id(id)))
             .with_files(config.files.clone())
             .with_instances(ProvenInstances::new(instances, Arc::clone(&context.clock)))
             .with_load_balancers(Some(load_balancers))

@@ -13,12 +13,13 @@ mod load_balancer;
 mod routes;
 mod wire;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    Capability, CloudError, Descriptor, Priority, Problems, ProviderContext, ProviderInput,
-    Recognition, ScopeFingerprint,
+    Capability, CloudError, Descriptor, Priority, Problems, ProviderContext, ProviderId,
+    ProviderInput, Recognition, ScopeFingerprint,
 };
 pub use cloudkeel_toolkit::Wiring;
 use cloudkeel_toolkit::{
@@ -107,6 +108,14 @@ impl Cloud for Hetzner {
 
     fn read(input: &ProviderInput) -> Result<Config, Problems> {
         Config::read(input)
+    }
+
+    fn recognize(id: &ProviderId) -> Recognition {
+        IdError::recognition(HetznerId::read(id))
+    }
+
+    fn files(config: &Config) -> Vec<PathBuf> {
+        config.files.clone()
     }
 
     /// Finds the network, and proves that the token is good.

@@ -16,6 +16,7 @@ mod routes;
 mod volumes;
 pub mod wire;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -143,6 +144,10 @@ impl ProviderFactory for LocalFactory {
             token: Secret::new("later"),
         };
         Config::read_launched(&input.config, &anywhere).map(drop)
+    }
+
+    fn files(&self, input: &ProviderInput) -> Vec<PathBuf> {
+        Local::read(input).map_or_else(|_| Vec::new(), |config| config.files)
     }
 
     async fn build(

@@ -19,7 +19,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    Capability, CloudError, Descriptor, Problems, ProviderContext, ProviderInput, ScopeFingerprint,
+    Capability, CloudError, Descriptor, Problems, ProviderContext, ProviderId, ProviderInput,
+    Recognition, ScopeFingerprint,
 };
 pub use cloudkeel_toolkit::Wiring;
 use cloudkeel_toolkit::{
@@ -82,6 +83,18 @@ impl Cloud for OpenStack {
 
     fn read(input: &ProviderInput) -> Result<Config, Problems> {
         Config::read(input)
+    }
+
+    /// Also of another region, which only a connected provider can tell apart.
+    fn recognize(id: &ProviderId) -> Recognition {
+        match IdError::recognition(ServerIds::default().read(id)) {
+            Recognition::OtherAccount { .. } => Recognition::Ours,
+            recognition => recognition,
+        }
+    }
+
+    fn files(config: &Config) -> Vec<PathBuf> {
+        files(config)
     }
 
     /// Logs in, and finds out what this cloud has.

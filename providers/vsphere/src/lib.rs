@@ -10,11 +10,13 @@ mod id;
 mod instances;
 mod wire;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    Capability, CloudError, Descriptor, Problems, ProviderContext, ProviderInput, ScopeFingerprint,
+    Capability, CloudError, Descriptor, Problems, ProviderContext, ProviderId, ProviderInput,
+    Recognition, ScopeFingerprint,
 };
 pub use cloudkeel_toolkit::Wiring;
 use cloudkeel_toolkit::{Cloud, CloudFactory, IdError, Provider, Session};
@@ -85,6 +87,14 @@ impl Cloud for VSphere {
         Config::read(input)
     }
 
+    fn recognize(id: &ProviderId) -> Recognition {
+        IdError::recognition(VmUuid::read(id))
+    }
+
+    fn files(config: &Config) -> Vec<PathBuf> {
+        config.files.clone()
+    }
+
     /// Logs in to all vCenters, of which one has to answer.
     async fn connect(
         config: &Config,
@@ -106,7 +116,6 @@ impl Cloud for VSphere {
             return Err(error);
         }
         Ok(Provider::new(SCHEME, logins)
-            .with_recognition(|id| IdError::recognition(VmUuid::read(id)))
             .with_files(config.files.clone())
             .with_instances(instances))
     }

@@ -165,7 +165,7 @@ class Cloud:
         self.elbv2.load_balancers[balancer].attrs["deletion_protection.enabled"] = "true"
 
     def add_volume(self):
-        self.ec2.create_volume(size=1, zone_name=ZONES[0])
+        return self.ec2.create_volume(size=1, zone_name=ZONES[0]).id
 
     def add_fargate(self, address):
         """A Fargate Node is an attached network interface. moto wants an instance for it, so it is that of another one."""

@@ -180,3 +180,15 @@ async fn controllers_that_move_run_under_a_lease_of_their_own(on: EitherApi) {
     assert_eq!(manager.ended().await.code(), Some(0), "{}", manager.log());
     assert_eq!(world.holder().await, "", "both are given back");
 }
+
+#[tokio::test]
+async fn a_leader_without_controllers_leads_until_it_is_asked_to_stop() {
+    let world = World::new().await;
+    // Which runs only where networks are allocated.
+    let mut manager = world.start(&["--controllers=node-ipam-controller"]);
+    manager.wait_for_log("started leading").await;
+    manager.signal("TERM");
+    let code = manager.ended().await.code();
+    assert_eq!(code, Some(0), "{}", manager.log());
+    assert_eq!(world.holder().await, "", "the lease is released");
+}

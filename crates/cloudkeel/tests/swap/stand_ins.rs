@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use cloudkeel_api::{
     BackgroundContext, BackgroundController, BuildError, Capability, CloudError, CloudProvider,
     ConfigSource, Descriptor, Documented as _, EnvKey, EnvReader, FlagKey, Instances, KeyDoc,
-    LoadBalancers, Problem, ProviderContext, ProviderFactory, ProviderId, ProviderInput,
-    Recognition, Registry, Routes, ScopeFingerprint, Secret,
+    LoadBalancers, Problem, ProvidedController, ProviderContext, ProviderFactory, ProviderId,
+    ProviderInput, Recognition, Registry, Routes, ScopeFingerprint, Secret,
 };
 use cloudkeel_provider_local::{Config, LocalProvider, Wiring};
 
@@ -63,6 +63,11 @@ impl CloudProvider for StandIn {
 }
 
 const TAGGING: &str = "tagging";
+const PROVIDED_TAGGING: ProvidedController = ProvidedController {
+    name: TAGGING,
+    on_by_default: false,
+    watches_services: false,
+};
 
 /// Labels every Node of its cloud.
 struct Tagging(String);
@@ -117,8 +122,8 @@ struct Hetzner;
 
 #[async_trait]
 impl ProviderFactory for Hetzner {
-    fn controllers(&self) -> &'static [&'static str] {
-        &[TAGGING]
+    fn controllers(&self) -> &'static [ProvidedController] {
+        &[PROVIDED_TAGGING]
     }
 
     fn descriptor(&self) -> Descriptor {
@@ -176,8 +181,8 @@ struct OpenStack;
 
 #[async_trait]
 impl ProviderFactory for OpenStack {
-    fn controllers(&self) -> &'static [&'static str] {
-        &[TAGGING]
+    fn controllers(&self) -> &'static [ProvidedController] {
+        &[PROVIDED_TAGGING]
     }
 
     fn descriptor(&self) -> Descriptor {

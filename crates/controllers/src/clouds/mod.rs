@@ -1,5 +1,6 @@
 //! The clouds of this process, what was last seen of each, and which Node belongs to which.
 
+mod availability;
 mod describe;
 mod inventory;
 mod ownership;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 
 use cloudkeel_api::{Clock, CloudProvider, LabelSelector};
 
+pub use availability::{Availability, Unavailable};
 use describe::Descriptions;
 pub use inventory::{Inventory, Snapshot};
 pub(crate) use ownership::labels_contradicted;
@@ -20,12 +22,25 @@ pub(crate) use scope::{
     Belonging, OUTDATED, SCOPE_RETRY, ScopeCheck, ScopeGuard, has_other_uuid, is_another_instance,
 };
 
+/// Calls `then` whenever the provider of one of these clouds was replaced: what failed may work now.
+pub(crate) async fn after_each_replacement(clouds: &[Arc<Cloud>], then: impl Fn()) {
+    let followed = clouds.iter().map(|cloud| async {
+        let mut replacements = cloud.cell.replacements();
+        while replacements.changed().await.is_ok() {
+            then();
+        }
+    });
+    futures::future::join_all(followed).await;
+}
+
 /// A configured cloud.
 pub struct Cloud {
     /// Its name in the configuration.
     pub name: String,
     /// The provider in use, and its replacements.
     pub cell: Arc<ProviderCell>,
+    /// Whether its provider could be built; another stands in for it otherwise, and fails every call.
+    pub availability: Arc<Availability>,
     /// Nodes without an ID that belong to it.
     pub selector: Option<LabelSelector>,
     /// The last list of its instances.
@@ -43,12 +58,24 @@ impl Cloud {
         selector: Option<LabelSelector>,
         clock: Arc<dyn Clock>,
     ) -> Arc<Self> {
+        Self::unavailable(name, provider, selector, clock, Arc::default())
+    }
+
+    /// One whose provider could not be built yet: `provider` stands in for it and fails as `availability` says.
+    pub fn unavailable(
+        name: impl Into<String>,
+        provider: Arc<dyn CloudProvider>,
+        selector: Option<LabelSelector>,
+        clock: Arc<dyn Clock>,
+        availability: Arc<Availability>,
+    ) -> Arc<Self> {
         let cell = Arc::new(ProviderCell::new(provider));
         Arc::new(Self {
             name: name.into(),
             inventory: Inventory::new(Arc::clone(&cell), clock),
             descriptions: Descriptions::default(),
             scope: Scope::default(),
+            availability,
             cell,
             selector,
         })

@@ -33,7 +33,10 @@ use tracing::debug;
 
 pub use heartbeat::{Heartbeat, Heartbeats, LeaseHeartbeats};
 
-use crate::clouds::{Belonging, Cloud, Owner, is_another_instance, labels_contradicted, owner_of};
+use crate::clouds::{
+    Belonging, Cloud, Owner, after_each_replacement, is_another_instance, labels_contradicted,
+    owner_of,
+};
 use crate::report::{ControllerReport, DeletionReport, PendingDeletion, StopReport};
 use crate::runtime::{Backoff, Listener, Queue, Records, Urgency, Verdict, run};
 use crate::view::{Change, NodeView, Readiness};
@@ -438,7 +441,9 @@ impl Controller for LifecycleController {
         let workers = (&self.queue, self.settings.workers);
         let synced = self.parts.nodes.synced();
         let reconcile = |name, _| self.reconcile(name);
-        run(workers, &stop, synced, self.review_stops(), reconcile).await;
+        let retry = after_each_replacement(&self.parts.clouds, || self.queue.retry_failed_now());
+        let beside = futures::future::join(self.review_stops(), retry);
+        run(workers, &stop, synced, beside, reconcile).await;
     }
 
     fn is_idle(&self) -> bool {

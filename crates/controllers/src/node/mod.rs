@@ -25,6 +25,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::clouds::after_each_replacement;
 use crate::report::{ControllerReport, ManagedResources, truncate};
 use crate::runtime::{Backoff, Listener, Queue, Records, Urgency, Verdict, run};
 use crate::view::NodeView;
@@ -181,7 +182,8 @@ impl Controller for NodeController {
     async fn run(&self, stop: CancellationToken) {
         let workers = (&self.queue, self.settings.workers);
         let synced = self.parts.nodes.synced();
-        let beside = futures::future::join(self.list_periodically(), self.emit_delayed());
+        let retry = after_each_replacement(&self.parts.clouds, || self.queue.retry_failed_now());
+        let beside = futures::future::join3(self.list_periodically(), self.emit_delayed(), retry);
         run(workers, &stop, synced, beside, |name, _| self.handle(name)).await;
         self.emit_all_delayed();
     }

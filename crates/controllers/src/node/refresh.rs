@@ -32,12 +32,14 @@ impl NodeController {
         let clouds = self.parts.clouds.iter().enumerate();
         let loops = clouds.map(|(index, cloud)| async move {
             let mut failures = 0;
+            let mut replacements = cloud.cell.replacements();
             for round in 0_u64.. {
                 let pause = self.list_once(cloud, round, index, &mut failures).await;
                 if round == 0 {
                     self.listed.fetch_add(1, Ordering::Relaxed);
                 }
-                tokio::time::sleep(pause).await;
+                // A new provider may answer where the one before it did not.
+                let _ = tokio::time::timeout(pause, replacements.changed()).await;
             }
         });
         futures::future::join_all(loops).await;

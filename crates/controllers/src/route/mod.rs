@@ -29,7 +29,7 @@ pub use schedule::Trigger;
 use schedule::{MIN_INTERVAL, Schedule};
 use suspects::SuspectRoutes;
 
-use crate::clouds::{Cloud, owner_of};
+use crate::clouds::{Cloud, after_each_replacement, owner_of};
 use crate::report::routes::RouteSnapshot;
 use crate::report::{ControllerReport, ManagedResources};
 use crate::runtime::{Backoff, Listener, Queue, Unobserved, Urgency, Verdict, jittered, run};
@@ -228,7 +228,9 @@ impl Controller for RouteController {
         let workers = (&self.queue, self.tables.len());
         let synced = self.parts.nodes.synced();
         let handle = |index, failures| self.handle(index, failures);
-        run(workers, &stop, synced, self.resync(), handle).await;
+        let retry = after_each_replacement(&self.parts.clouds, || self.queue.retry_failed_now());
+        let beside = futures::future::join(self.resync(), retry);
+        run(workers, &stop, synced, beside, handle).await;
     }
 
     fn is_idle(&self) -> bool {

@@ -21,7 +21,7 @@ pub use debounce::Debounce;
 pub use error_text::{ErrorText, FailureMessage};
 pub use events::{EventRecorder, RecentEvent, RecentEvents, Reported, Reports, write_events};
 pub(crate) use queue::run;
-pub use queue::{Job, Queue, QueueObserver, Unobserved, Urgency, Verdict, work};
+pub use queue::{Job, Queue, QueueObserver, Unobserved, Urgency, Verdict, panic_text, work};
 pub use records::Records;
 pub use watch::{watch_nodes, watch_services};
 pub use writer::{NodeWriter, Precondition, ServiceWriter, WriteError};

@@ -1,19 +1,26 @@
 //! A queue of keys, like client-go's work queue, and its workers: keys are merged, retried with backoff, and never
 //! processed twice at once.
 
+mod panic;
+
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use cloudkeel_api::{CloudError, Retry};
-use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, StreamExt as _};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::error;
 
+pub use self::panic::panic_text;
 use super::Backoff;
+use crate::log_messages::WORK_PANICKED;
 use crate::planted::Bug;
 use crate::report::QueueReport;
 
@@ -77,6 +84,8 @@ pub trait QueueObserver: Send + Sync {
     fn finished(&self, _worked: Duration) {}
     /// A key will be tried again.
     fn retried(&self) {}
+    /// Work on a key panicked.
+    fn panicked(&self) {}
 }
 
 /// Observes nothing.
@@ -108,6 +117,8 @@ struct State<K> {
     working: BTreeMap<K, Option<Urgency>>,
     failures: BTreeMap<K, u32>,
     arrivals: u64,
+    panics: u64,
+    last_panic: Option<String>,
 }
 
 #[derive(Clone, Copy)]
@@ -129,6 +140,8 @@ impl<K: Ord + Clone> Queue<K> {
                 working: BTreeMap::new(),
                 failures: BTreeMap::new(),
                 arrivals: 0,
+                panics: 0,
+                last_panic: None,
             }),
             changed: Notify::new(),
             backoff,
@@ -164,6 +177,20 @@ impl<K: Ord + Clone> Queue<K> {
         state.failures.remove(key);
     }
 
+    /// Ends the delays of all keys that failed: the cause may be gone.
+    pub fn retry_failed_now(&self) {
+        let mut state = self.state.lock();
+        let failed: Vec<_> = state.failures.keys().cloned().collect();
+        for key in failed {
+            if matches!(state.waiting.get(&key), Some(Waiting::Delayed(_))) {
+                state.make_ready(key, Urgency::Change, Instant::now());
+                self.observer.added(state.ready.len());
+            }
+        }
+        drop(state);
+        self.changed.notify_one();
+    }
+
     /// How many keys wait to be handed out or are in work.
     pub fn load(&self) -> usize {
         let state = self.state.lock();
@@ -185,6 +212,8 @@ impl<K: Ord + Clone> Queue<K> {
             ready: state.ready.len(),
             working: state.working.len(),
             delayed: state.delayed.len(),
+            panics: state.panics,
+            last_panic: state.last_panic.clone(),
         }
     }
 
@@ -342,15 +371,35 @@ impl<K: Ord + Clone> Drop for Job<K> {
     }
 }
 
+impl<K: Ord + Clone + Debug> Queue<K> {
+    /// What became of the work. A panic is a bug in the program, but it concerns one key: the work on it failed, and
+    /// that on all others goes on.
+    async fn contained(&self, key: &K, work: impl Future<Output = Verdict>) -> Verdict {
+        match AssertUnwindSafe(work).catch_unwind().await {
+            Ok(Verdict::Failed) if Bug::ForgetFailures.is_planted() => Verdict::Done,
+            Ok(verdict) => verdict,
+            Err(panic) => {
+                let panic = panic_text(panic.as_ref());
+                error!(?key, panic, "{WORK_PANICKED}");
+                self.observer.panicked();
+                let mut state = self.state.lock();
+                state.panics += 1;
+                state.last_panic = Some(format!("{key:?}: {panic}"));
+                Verdict::Failed
+            }
+        }
+    }
+}
+
 /// Works on keys, at most `at_once` of them, until `stop`; then finishes what was begun and returns. A caller that
-/// cannot wait for that drops the future: what was cut short is found again by observing.
+/// cannot wait for that drops the future: what was cut short is found again by observing. Work that panics has failed.
 pub async fn work<K, F, W>(
     queue: &Arc<Queue<K>>,
     at_once: usize,
     stop: &CancellationToken,
     handle: F,
 ) where
-    K: Ord + Clone + Send,
+    K: Ord + Clone + Debug + Send,
     F: Fn(K, u32) -> W,
     W: Future<Output = Verdict> + Send,
 {
@@ -362,12 +411,9 @@ pub async fn work<K, F, W>(
             () = stop.cancelled() => break,
             mut job = queue.next(), if may_start => {
                 if let Some(key) = job.key().cloned() {
-                    let work = handle(key, job.failures());
+                    let work = handle(key.clone(), job.failures());
                     running.push(async move {
-                        let verdict = match work.await {
-                            Verdict::Failed if Bug::ForgetFailures.is_planted() => Verdict::Done,
-                            verdict => verdict,
-                        };
+                        let verdict = queue.contained(&key, work).await;
                         job.finish(verdict);
                     });
                 }
@@ -386,7 +432,7 @@ pub(crate) async fn run<K, F, W>(
     beside: impl Future,
     handle: F,
 ) where
-    K: Ord + Clone + Send,
+    K: Ord + Clone + Debug + Send,
     F: Fn(K, u32) -> W,
     W: Future<Output = Verdict> + Send,
 {

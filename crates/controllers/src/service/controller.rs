@@ -17,7 +17,7 @@ use super::spec::HealthCheckChoice;
 use super::status::same_ingress;
 use super::targets::desired::TargetCache;
 use super::targets::relevant_change;
-use crate::clouds::Cloud;
+use crate::clouds::{Cloud, after_each_replacement};
 use crate::report::ControllerReport;
 use crate::report::balancers::BalancerSnapshot;
 use crate::runtime::{
@@ -350,7 +350,8 @@ impl Controller for ServiceController {
             self.parts.nodes.synced().await;
             self.parts.services.synced().await;
         };
-        let beside = futures::future::join(self.follow_nodes(), self.check_balancers());
+        let retry = after_each_replacement(&self.parts.clouds, || self.queue.retry_failed_now());
+        let beside = futures::future::join3(self.follow_nodes(), self.check_balancers(), retry);
         let handle = |key, failures| self.handle(key, failures);
         run(workers, &stop, synced, beside, handle).await;
     }

@@ -182,6 +182,11 @@ impl ServiceController {
         balancers: &dyn LoadBalancers,
     ) -> Result<Verdict, Failure> {
         let cloud = attempt.owner.cloud.as_str();
+        // Its stand-in does not know what the cloud's balancers can do.
+        let available = self
+            .cloud(cloud)
+            .map_or(Ok(()), |it| it.availability.check());
+        available.map_err(|error| Failure::of_cloud(Stage::Ensure, &error))?;
         if !self.add_finalizer(&mut attempt.service).await? {
             return Ok(Verdict::Done);
         }

@@ -1,13 +1,14 @@
 //! Runs one provider controller for as long as this process leads.
 
-use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use cloudkeel_api::BackgroundContext;
 use cloudkeel_controllers::clouds::Cloud;
-use cloudkeel_controllers::runtime::{Backoff, Cache, Listener, NodeWriter, ServiceWriter};
+use cloudkeel_controllers::runtime::{
+    Backoff, Cache, Listener, NodeWriter, ServiceWriter, panic_text,
+};
 use cloudkeel_controllers::view::{NodeView, ServiceView};
 use futures::FutureExt as _;
 use kube::Client;
@@ -178,7 +179,7 @@ impl Host {
             ended = &mut running => Ended::Failed(match ended {
                 Ok(Ok(())) => "it returned before it was asked to".to_owned(),
                 Ok(Err(error)) => error.to_string(),
-                Err(panic) => format!("it panicked: {}", text_of(panic.as_ref())),
+                Err(panic) => format!("it panicked: {}", panic_text(panic.as_ref())),
             }),
         }
     }
@@ -198,10 +199,4 @@ impl Host {
         self.metrics.failed(&cloud.name, name);
         error!(cloud = cloud.name, controller = name, err, retry_after = ?pause, "{PROVIDER_CONTROLLER_FAILED}");
     }
-}
-
-fn text_of(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("it did not say why")
 }

@@ -118,6 +118,13 @@ pub const DRY_RUN: FlagKey<bool> = FlagKey::new(
      cluster or to a cloud, not even a lease, so it can run beside an active manager.",
 )
 .with_default("false");
+/// `--webhook-service`
+pub const WEBHOOK_SERVICE: FlagKey<String> = FlagKey::new(
+    "webhook-service",
+    "NAMESPACE/NAME of the Service through which the API server reaches the webhook port. With it, the certificate of \
+     that port is made and renewed by cloudkeel, kept in the Secret of the same name, and written to the caBundle of the \
+     MutatingWebhookConfiguration NAME. Has no effect with --webhook-tls-cert-file.",
+);
 /// `--page`
 pub const PAGE: FlagKey<bool> = FlagKey::new(
     "page",
@@ -149,6 +156,7 @@ pub(super) fn table() -> Vec<FlagRow> {
                 Deprecated("use --load-balancer-drift-check-period"),
             ),
             (&DRY_RUN, Works),
+            (&WEBHOOK_SERVICE, Works),
             (&PAGE, Works),
         ],
     )

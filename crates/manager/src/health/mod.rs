@@ -135,10 +135,15 @@ impl Health {
 
     /// Notes that are no reason to restart or wait.
     fn notes(&self) -> Vec<String> {
+        let unavailable = self.status_report.unavailable().into_iter();
+        let unavailable = unavailable.map(|(cloud, kind)| {
+            format!("cloud {cloud:?} is unavailable since the start ({kind}); /status says why")
+        });
         let stopped = self.status_report.stopped().into_iter();
-        stopped
-            .map(|cloud| format!("node deletions of cloud {cloud:?} are stopped; /status says why"))
-            .collect()
+        let stopped = stopped.map(|cloud| {
+            format!("node deletions of cloud {cloud:?} are stopped; /status says why")
+        });
+        unavailable.chain(stopped).collect()
     }
 
     /// Runs one check by name; `None` if the endpoint has no such check.

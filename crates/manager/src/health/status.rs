@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use cloudkeel_api::ErrorKind;
 use cloudkeel_controllers::clouds::Cloud;
 use cloudkeel_controllers::report::{ControllerReport, DeletionReport, ManagedResources};
 use cloudkeel_controllers::runtime::{Cache, RecentEvent, RecentEvents};
@@ -13,7 +14,7 @@ use serde::Serialize;
 
 use crate::dry_run::{DryRunReport, Recorder};
 
-/// The controllers and clouds of this process. Empty while it does not lead.
+/// The controllers and clouds of this process. There are no controllers while it does not lead.
 #[derive(Default)]
 pub struct StatusReport {
     state: RwLock<State>,
@@ -84,10 +85,21 @@ pub(crate) struct ControllerStatus {
 pub(crate) struct CloudStatus {
     pub(crate) name: String,
     pub(crate) provider: String,
+    /// Why its provider could not be built since the start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) unavailable: Option<UnavailableStatus>,
     #[serde(rename = "lastList")]
     pub(crate) last_list: Option<InstanceListStatus>,
     pub(crate) last_failure: Option<FailureStatus>,
     pub(crate) deletions: Option<DeletionReport>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct UnavailableStatus {
+    since: Timestamp,
+    attempts: u32,
+    pub(crate) reason: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -201,6 +213,16 @@ impl StatusReport {
         stopped.map(|report| report.cloud).collect()
     }
 
+    /// The clouds that could not be built yet, with the kind of the error alone: no authorization is needed to read it.
+    pub fn unavailable(&self) -> Vec<(String, ErrorKind)> {
+        let clouds = self.clouds();
+        let unavailable = clouds.iter().filter_map(|cloud| {
+            let unavailable = cloud.availability.unavailable()?;
+            Some((cloud.name.clone(), unavailable.kind))
+        });
+        unavailable.collect()
+    }
+
     fn write(&self) -> std::sync::RwLockWriteGuard<'_, State> {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
@@ -213,6 +235,14 @@ impl CloudStatus {
         Self {
             name: cloud.name.clone(),
             provider: cloud.provider().name().to_owned(),
+            unavailable: cloud
+                .availability
+                .unavailable()
+                .map(|it| UnavailableStatus {
+                    since: it.since,
+                    attempts: it.attempts,
+                    reason: it.why,
+                }),
             last_list: listed.map(|snapshot| InstanceListStatus {
                 at: snapshot.list.taken(),
                 machines: snapshot.list.instances().len(),

@@ -20,6 +20,8 @@ pub struct QueuesMetrics {
     unfinished: Labelled<Gauge, 1>,
     longest_running: Labelled<Gauge, 1>,
     retries: Labelled<Counter, 1>,
+    /// Not upstream's.
+    panics: Option<Labelled<Counter, 1>>,
     queues: Arc<Mutex<BTreeMap<String, Arc<QueueMetrics>>>>,
 }
 
@@ -56,7 +58,21 @@ impl QueuesMetrics {
                 NAME,
                 "Items that were added again after a failure.",
             ),
+            panics: None,
             queues: Arc::default(),
+        }
+    }
+
+    /// The same with a metric of our own.
+    pub(super) fn counting_panics(self, catalogue: &mut Catalogue) -> Self {
+        let panics = catalogue.counters(
+            "cloudkeel_workqueue_panics_total",
+            ["name"],
+            "Items whose processing panicked, which is a bug. Each counts as a failure and is retried.",
+        );
+        Self {
+            panics: Some(panics),
+            ..self
         }
     }
 
@@ -72,6 +88,11 @@ impl QueuesMetrics {
                 unfinished: self.unfinished.with([name]),
                 longest_running: self.longest_running.with([name]),
                 retries: self.retries.with([name]),
+                panics: self
+                    .panics
+                    .as_ref()
+                    .map(|it| it.with([name]))
+                    .unwrap_or_default(),
                 running: Mutex::default(),
             })
         });
@@ -97,6 +118,7 @@ struct QueueMetrics {
     unfinished: Gauge,
     longest_running: Gauge,
     retries: Counter,
+    panics: Counter,
     /// When the current work started.
     running: Mutex<Vec<Instant>>,
 }
@@ -139,6 +161,10 @@ impl QueueObserver for QueueMetrics {
 
     fn retried(&self) {
         self.retries.inc();
+    }
+
+    fn panicked(&self) {
+        self.panics.inc();
     }
 }
 

@@ -7,6 +7,7 @@ use super::catalogue::{Catalogue, Counter, Gauge, Labelled};
 pub struct ReloadMetrics {
     reloads: Labelled<Counter, 2>,
     stale: Labelled<Gauge, 1>,
+    available: Labelled<Gauge, 1>,
 }
 
 impl ReloadMetrics {
@@ -22,6 +23,11 @@ impl ReloadMetrics {
                 ["cloud"],
                 "1 while a cloud uses other settings than its files and Secrets contain.",
             ),
+            available: catalogue.gauges(
+                "cloudkeel_cloud_available",
+                ["cloud"],
+                "0 while a cloud could not be connected to since the start of this process, else 1.",
+            ),
         }
     }
 
@@ -35,6 +41,13 @@ impl ReloadMetrics {
     pub fn rejected(&self, cloud: &str) {
         self.reloads.with([cloud, "error"]).inc();
         self.stale.with([cloud]).set(1.0);
+    }
+
+    /// Whether the provider could be built.
+    pub fn available(&self, cloud: &str, is_available: bool) {
+        self.available
+            .with([cloud])
+            .set(f64::from(u8::from(is_available)));
     }
 
     /// The settings in use are those in the files and Secrets.

@@ -34,6 +34,7 @@ fn touch_everything(metrics: &Metrics) {
     metrics.drifted("fsn");
     metrics.left_over("fsn", 1);
     metrics.reloads.rejected("fsn");
+    metrics.reloads.available("fsn", true);
     metrics.background.failed("fsn", "tagging");
     metrics.dry_run.set(std::iter::empty());
     metrics.routes.syncs.with(["noop", "periodic"]);

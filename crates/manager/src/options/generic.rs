@@ -9,6 +9,16 @@ use serde::Serialize;
 use super::reader::OptionReader;
 use crate::flags;
 
+/// The Service through which the API server reaches the webhooks, and the Secret and the configuration of its name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookService {
+    /// The namespace of the Service and the Secret.
+    pub namespace: String,
+    /// The name of all three.
+    pub name: String,
+}
+
 /// The cloud, the cluster and which controllers run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -35,10 +45,33 @@ pub struct GenericOptions {
     pub page: bool,
     /// `--dry-run`
     pub dry_run: bool,
+    /// `--webhook-service`
+    pub webhook_service: Option<WebhookService>,
     /// `--shutdown-grace-period`
     pub shutdown_grace_period: Duration,
     /// `--cloud-reload-period`
     pub cloud_reload_period: Duration,
+}
+
+#[expect(
+    clippy::option_option,
+    reason = "wrong and absent are different, and both go on"
+)]
+fn read_webhook_service(reader: &mut OptionReader<'_>) -> Option<Option<WebhookService>> {
+    let Some(text) = reader.text(&flags::WEBHOOK_SERVICE)? else {
+        return Some(None);
+    };
+    match text.split_once('/') {
+        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => {
+            let (namespace, name) = (namespace.to_owned(), name.to_owned());
+            Some(Some(WebhookService { namespace, name }))
+        }
+        _ => {
+            let expected = "NAMESPACE/NAME, such as \"kube-system/cloudkeel-webhook\"";
+            reader.refuse("--webhook-service", text, expected);
+            None
+        }
+    }
 }
 
 impl GenericOptions {
@@ -54,6 +87,7 @@ impl GenericOptions {
         let profiling = reader.value(&flags::PROFILING);
         let page = reader.value(&flags::PAGE);
         let dry_run = reader.value(&flags::DRY_RUN);
+        let webhook_service = read_webhook_service(reader);
         let shutdown_grace_period = reader.value(&flags::SHUTDOWN_GRACE_PERIOD);
         let cloud_reload_period = reader.value(&flags::CLOUD_RELOAD_PERIOD);
         Some(Self {
@@ -68,6 +102,7 @@ impl GenericOptions {
             profiling: profiling?,
             page: page?,
             dry_run: dry_run?,
+            webhook_service: webhook_service?,
             shutdown_grace_period: shutdown_grace_period?,
             cloud_reload_period: cloud_reload_period?,
         })

@@ -16,7 +16,7 @@ pub use auth::{AuthenticationOptions, AuthorizationOptions};
 pub use controllers::{DeletionOptions, IpamOptions, NodeOptions, RouteOptions, ServiceOptions};
 pub use election::ElectionOptions;
 pub use gates::{FeatureGates, Gate};
-pub use generic::{ApiServerOptions, GenericOptions};
+pub use generic::{ApiServerOptions, GenericOptions, WebhookService};
 pub use listener::{ListenerOptions, SniPair};
 pub use logging::{LogFormat, LoggingOptions, ModuleLevel};
 

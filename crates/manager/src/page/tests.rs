@@ -72,6 +72,7 @@ fn a_controller_says_what_it_waits_for_or_that_it_has_nothing_to_do() {
                 ready,
                 working: 0,
                 delayed: 0,
+                ..QueueReport::default()
             },
             waits_for: waits_for.iter().map(ToString::to_string).collect(),
             ..ControllerReport::default()
@@ -91,6 +92,7 @@ fn a_controller_says_what_it_waits_for_or_that_it_has_nothing_to_do() {
 #[test]
 fn a_cloud_that_was_never_seen_is_not_said_to_answer() {
     let status = CloudStatus {
+        unavailable: None,
         name: "fsn".to_owned(),
         provider: "quiet".to_owned(),
         last_list: None,

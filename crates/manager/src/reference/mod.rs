@@ -5,7 +5,7 @@ mod logs;
 
 use std::fmt::Write as _;
 
-use cloudkeel_api::{Descriptor, KeyPlace, ProviderFactory, Registry, names, reference_table};
+use cloudkeel_api::{Descriptor, KeyPlace, Registry, names, reference_table};
 use jiff::Timestamp;
 
 use crate::config;
@@ -51,7 +51,7 @@ pub fn pages(registry: &Registry) -> Vec<Page> {
     ];
     pages.extend(descriptors.iter().map(|descriptor| {
         let more = registry.get(descriptor.name).ok();
-        provider_page(descriptor, more.and_then(ProviderFactory::reference))
+        provider_page(descriptor, more.and_then(|factory| factory.reference()))
     }));
     pages
 }

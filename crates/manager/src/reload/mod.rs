@@ -10,6 +10,7 @@ mod sources;
 #[cfg(test)]
 mod tests;
 mod trial;
+mod unavailable;
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -29,6 +30,7 @@ pub(crate) use report::{KubeReloadReporter, ReloadOutcome, ReloadReporter};
 pub(crate) use secrets::ClusterSecrets;
 pub(crate) use sources::files_named_by;
 use sources::{SourceHashes, sources};
+pub(crate) use trial::{Failed, contained};
 use trial::{attempt, close_when_idle, warn_if_scope_changed};
 
 /// The backoff for settings that were rejected: the cause may be on the cloud's side.
@@ -51,11 +53,17 @@ pub(crate) trait Build: Send + Sync {
     /// The files that the environment names.
     fn named_files(&self) -> &[PathBuf];
 
+    /// The files that the settings of a cloud name, as far as that is known before it is built.
+    fn files_of(&self, entry: &CloudEntry) -> Vec<PathBuf>;
+
+    /// Reads Secrets.
+    fn secrets(&self) -> Arc<ClusterSecrets>;
+
     /// The cluster UID that providers are built with.
     fn cluster_uid(&self) -> Option<&str>;
 }
 
-/// A cloud, and what it was built from.
+/// A cloud, and what it was built from; or what it could not be built from yet.
 pub(crate) struct Reloadable {
     pub(crate) cloud: Arc<Cloud>,
     secrets: Arc<ClusterSecrets>,
@@ -118,38 +126,39 @@ pub(crate) async fn keep_reloading(
     mut clouds: Vec<Reloadable>,
     parts: ReloadParts<'_>,
 ) -> Infallible {
-    for cloud in &clouds {
-        parts.metrics.current(&cloud.cloud.name);
-    }
-    loop {
-        if parts.period.is_zero() {
-            std::future::pending::<()>().await;
-        }
-        tokio::time::sleep(parts.period).await;
-        parts.check_all(&mut clouds).await;
-    }
+    let known: Vec<_> = clouds.iter().map(|it| it.in_use.entry.clone()).collect();
+    let clouds = clouds.iter_mut().enumerate();
+    // Side by side: a cloud that does not answer keeps none of the others from its new credential.
+    let kept = clouds.map(|(place, cloud)| parts.keep(cloud, place, &known));
+    futures::future::join_all(kept).await;
+    std::future::pending().await
 }
 
 impl ReloadParts<'_> {
-    /// Checks once, and reloads what has changed.
-    async fn check_all(&self, clouds: &mut [Reloadable]) {
-        let loaded = (self.load)().and_then(|setup| {
-            let entries = clouds.iter().map(|cloud| &cloud.in_use.entry);
-            check_same_clouds(entries, &setup.clouds)?;
-            Ok(setup.clouds)
-        });
-        match loaded {
-            Ok(entries) => {
-                for (cloud, entry) in clouds.iter_mut().zip(entries) {
-                    self.check_cloud(cloud, entry).await;
-                }
-            }
-            Err(why) => {
-                for cloud in clouds {
-                    self.reject(cloud, None, why.clone()).await;
-                }
-            }
+    /// Waits until a cloud is available, and then checks it periodically.
+    async fn keep(&self, cloud: &mut Reloadable, place: usize, known: &[CloudEntry]) {
+        self.recover(cloud, place, known).await;
+        self.metrics.current(&cloud.cloud.name);
+        while !self.period.is_zero() {
+            tokio::time::sleep(self.period).await;
+            self.check(cloud, place, known).await;
         }
+    }
+
+    /// Checks once, and reloads what has changed.
+    async fn check(&self, cloud: &mut Reloadable, place: usize, known: &[CloudEntry]) {
+        match self.entry(place, known) {
+            Ok(entry) => self.check_cloud(cloud, entry).await,
+            Err(why) => self.reject(cloud, None, why).await,
+        }
+    }
+
+    /// What the configuration says about a cloud now.
+    fn entry(&self, place: usize, known: &[CloudEntry]) -> Result<CloudEntry, String> {
+        let setup = (self.load)()?;
+        check_same_clouds(known.iter(), &setup.clouds)?;
+        let entry = setup.clouds.into_iter().nth(place);
+        entry.ok_or_else(|| "the cloud is not in the configuration any more".to_owned())
     }
 
     async fn check_cloud(&self, cloud: &mut Reloadable, entry: CloudEntry) {
@@ -185,11 +194,20 @@ impl ReloadParts<'_> {
                 warn_if_scope_changed(&cloud.cloud, &scope);
                 self.take(cloud, settings, built).await;
             }
-            Err(why) => self.reject(cloud, Some(settings), why).await,
+            Err(failed) => self.reject(cloud, Some(settings), failed.why).await,
         }
     }
 
     async fn take(&self, cloud: &mut Reloadable, settings: Settings, built: Built) {
+        self.replace(cloud, settings, built).await;
+        self.metrics.applied(&cloud.cloud.name);
+        self.report
+            .report(&cloud.cloud.name, &ReloadOutcome::Applied)
+            .await;
+    }
+
+    /// Uses the new provider from now on.
+    async fn replace(&self, cloud: &mut Reloadable, settings: Settings, built: Built) {
         let Settings {
             entry,
             hashes,
@@ -211,10 +229,6 @@ impl ReloadParts<'_> {
         cloud.rejected = None;
         cloud.secrets = built.secrets;
         close_when_idle(cloud.cloud.cell.replace(built.provider));
-        self.metrics.applied(&cloud.cloud.name);
-        self.report
-            .report(&cloud.cloud.name, &ReloadOutcome::Applied)
-            .await;
     }
 
     /// Keeps the current settings, and reports each cause once.

@@ -14,14 +14,24 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 use tracing::{debug, error, info};
 
-use crate::log_messages::{SETTINGS_REJECTED, SETTINGS_RELOADED};
+use crate::log_messages::{
+    CLOUD_AVAILABLE, CLOUD_UNAVAILABLE, SETTINGS_REJECTED, SETTINGS_RELOADED,
+};
 use crate::options::ElectionOptions;
 
 /// The outcome of a reload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ReloadOutcome {
     Applied,
-    Rejected { why: String },
+    Rejected {
+        why: String,
+    },
+    /// The cloud could not be built since the start.
+    Unavailable {
+        why: String,
+    },
+    /// It could, at last.
+    Available,
 }
 
 /// Reports the outcome of a reload.
@@ -120,6 +130,18 @@ impl ReloadEvent {
                 reason: "CloudSettingsReloaded",
                 message: format!("Cloud {cloud} uses its new settings"),
             },
+            ReloadOutcome::Unavailable { why } => Self {
+                severity: Severity::Warning,
+                reason: "CloudUnavailable",
+                message: shortened(format!(
+                    "Cloud {cloud} is unavailable since the start, and is retried: {why}"
+                )),
+            },
+            ReloadOutcome::Available => Self {
+                severity: Severity::Normal,
+                reason: "CloudAvailable",
+                message: format!("Cloud {cloud} is available"),
+            },
             ReloadOutcome::Rejected { why } => Self {
                 severity: Severity::Warning,
                 reason: "CloudSettingsRefused",
@@ -150,6 +172,10 @@ impl ReloadReporter for KubeReloadReporter {
             ReloadOutcome::Rejected { why: err } => {
                 error!(cloud, err, "{SETTINGS_REJECTED}");
             }
+            ReloadOutcome::Unavailable { why: err } => {
+                error!(cloud, err, "{CLOUD_UNAVAILABLE}");
+            }
+            ReloadOutcome::Available => info!(cloud, "{CLOUD_AVAILABLE}"),
         }
         let (event, now) = (ReloadEvent::of(cloud, outcome), self.clock.now());
         self.recent.record(RecentEvent {

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::config::{BalancerScope, NodeScope, TargetScope};
 use crate::metrics::{BuildInfo, Format, Metrics};
+use cloudkeel_controllers::clouds::Availability;
 
 /// A cloud that accepts tokens that begin with `good`.
 struct Account {
@@ -81,6 +82,19 @@ impl Build for Accounts {
         &self.named_files
     }
 
+    fn files_of(&self, entry: &CloudEntry) -> Vec<PathBuf> {
+        let ConfigSource::Own(config) = &entry.config else {
+            return Vec::new();
+        };
+        let file = config.get("tokenFile").and_then(|value| value.as_str());
+        file.map(PathBuf::from).into_iter().collect()
+    }
+
+    fn secrets(&self) -> Arc<ClusterSecrets> {
+        let nowhere = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+        Arc::new(ClusterSecrets::new(Client::try_from(nowhere).unwrap()))
+    }
+
     fn cluster_uid(&self) -> Option<&str> {
         self.uid.get().map(String::as_str)
     }
@@ -102,6 +116,8 @@ impl ReloadReporter for ReloadEvent {
         let text = match outcome {
             ReloadOutcome::Applied => format!("{cloud}: taken"),
             ReloadOutcome::Rejected { why } => format!("{cloud}: {why}"),
+            ReloadOutcome::Unavailable { why } => format!("{cloud}: unavailable: {why}"),
+            ReloadOutcome::Available => format!("{cloud}: available"),
         };
         self.0.lock().unwrap().push(text);
     }
@@ -128,6 +144,7 @@ struct Lab {
     event: ReloadEvent,
     metrics: Metrics,
     clouds: Vec<Reloadable>,
+    known: Vec<CloudEntry>,
 }
 
 impl Lab {
@@ -145,6 +162,7 @@ impl Lab {
         let reloadable = Reloadable::new(cloud, entries[0].clone(), &built, &accounts).await;
         Self {
             accounts,
+            known: entries.clone(),
             file: Mutex::new(Ok(entries)),
             event: ReloadEvent::default(),
             metrics: Metrics::new(&BuildInfo::of_version("0.0.0"), jiff::Timestamp::UNIX_EPOCH),
@@ -165,7 +183,9 @@ impl Lab {
             metrics: &self.metrics.reloads,
             period: Duration::from_secs(10),
         };
-        parts.check_all(&mut self.clouds).await;
+        for (place, cloud) in self.clouds.iter_mut().enumerate() {
+            parts.check(cloud, place, &self.known).await;
+        }
     }
 
     fn write(&self, entries: Result<Vec<CloudEntry>, String>) {
@@ -327,4 +347,88 @@ async fn a_cluster_uid_that_is_learnt_later_reaches_the_provider() {
         lab.check_all().await;
         assert_eq!(lab.accounts.builds.load(Ordering::SeqCst), 2, "once");
     }
+}
+
+/// A cloud that could not be built, and what is reported while it is retried.
+async fn recovering(config: serde_json::Value, minutes: u64, then: impl FnOnce(&Lab)) -> Lab {
+    let mut lab = Lab::with(json!({"token": "good"}), vec![]).await;
+    lab.accounts.builds.store(0, Ordering::SeqCst);
+    let entries = vec![entry("a", config)];
+    let availability = Arc::new(Availability::default());
+    let now = jiff::Timestamp::UNIX_EPOCH;
+    availability.failed(now, ErrorKind::Unauthenticated, "bad token");
+    let (clock, nothing) = (Arc::new(SystemClock), Arc::new(Nothing));
+    let cloud = Cloud::unavailable("a", nothing, None, clock, Arc::clone(&availability));
+    let cloud = Reloadable::unavailable(cloud, entries[0].clone(), &lab.accounts).await;
+    let in_use = Arc::clone(&cloud.cloud);
+    lab.known.clone_from(&entries);
+    lab.write(Ok(entries));
+    {
+        let file = &lab.file;
+        let load = || {
+            let clouds = file.lock().unwrap().clone()?;
+            Ok(Setup { clouds, file: None })
+        };
+        let parts = ReloadParts {
+            build: &lab.accounts,
+            load: &load,
+            report: &lab.event,
+            metrics: &lab.metrics.reloads,
+            period: Duration::from_secs(10),
+        };
+        let mut kept = std::pin::pin!(keep_reloading(vec![cloud], parts));
+        let some = Duration::from_mins(minutes);
+        assert!(tokio::time::timeout(some, &mut kept).await.is_err());
+        then(&lab);
+        assert!(tokio::time::timeout(some, &mut kept).await.is_err());
+    }
+    lab.clouds[0].cloud = in_use;
+    lab
+}
+
+/// Stands in for what could not be built.
+struct Nothing;
+
+impl CloudProvider for Nothing {
+    fn name(&self) -> &'static str {
+        "account"
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cloud_that_rejects_the_credential_at_the_start_is_retried_seldom_and_reported_once() {
+    let lab = recovering(json!({"token": "bad"}), 10, |lab| {
+        assert!(lab.exposes("cloudkeel_cloud_available{cloud=\"a\"} 0.0"));
+    });
+    let lab = lab.await;
+    // After 30, 90, 210 and 450 s, then every 300 s.
+    assert_eq!(lab.accounts.builds.load(Ordering::SeqCst), 6);
+    let unavailable = lab.clouds[0].cloud.availability.unavailable().unwrap();
+    assert_eq!(unavailable.attempts, 7);
+    let event = lab.event();
+    assert_eq!(event.len(), 2, "another cause is reported: {event:?}");
+    assert_eq!(event[0], "a: unavailable: bad token");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_credential_that_is_corrected_is_used_without_waiting_for_the_next_retry() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("token");
+    std::fs::write(&path, "bad").unwrap();
+    let lab = recovering(json!({"tokenFile": path}), 2, |_| {
+        std::fs::write(&path, "good").unwrap();
+    });
+    let lab = lab.await;
+    assert_eq!(lab.in_use().await, "good");
+    assert_eq!(lab.clouds[0].cloud.availability.unavailable(), None);
+    assert_eq!(lab.event().last().unwrap(), "a: available");
+    assert!(lab.exposes("cloudkeel_cloud_available{cloud=\"a\"} 1.0"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_that_are_corrected_in_the_configuration_are_used_at_once() {
+    let lab = recovering(json!({"token": "bad"}), 2, |lab| {
+        lab.write(Ok(vec![entry("a", json!({"token": "good"}))]));
+    });
+    assert_eq!(lab.await.in_use().await, "good");
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use cloudkeel_api::{
     Clock, CloudProvider, ClusterIdentity, ProviderContext, ProviderInput, Registry, RegistryError,
 };
-use cloudkeel_controllers::clouds::Cloud;
+use cloudkeel_controllers::clouds::{Availability, Cloud};
 use cloudkeel_controllers::runtime::{Backoff, ErrorText, EventRecorder};
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::Namespace;
@@ -25,9 +25,10 @@ use crate::log_messages::{
 use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::reload::{
-    Build, Built, ClusterSecrets, KubeReloadReporter, ReloadParts, Reloadable, files_named_by,
-    keep_reloading,
+    Build, Built, ClusterSecrets, Failed, KubeReloadReporter, ReloadParts, Reloadable, contained,
+    files_named_by, keep_reloading,
 };
+use crate::unavailable::UnavailableProvider;
 
 /// The pause between two requests while the API server is unavailable.
 const API_SERVER_POLL_PERIOD: Duration = Duration::from_secs(1);
@@ -37,6 +38,8 @@ const POLLS_PER_WARNING: u64 = 30;
 const API_SERVER_POLL_TIMEOUT: Duration = Duration::from_secs(10);
 /// A cloud that takes longer than this to build is logged.
 const SLOW_BUILD_NOTICE_AFTER: Duration = Duration::from_secs(2);
+/// How long the start waits for a cloud. It is retried later, while the others work.
+const FIRST_BUILD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Retries of the cluster UID if it could not be read at startup. The roles in the charts of Go CCMs never allow it.
 const UID_RETRIES: Backoff = Backoff {
     first: Duration::from_mins(1),
@@ -130,46 +133,83 @@ impl<'a> CloudBuilder<'a> {
         }
     }
 
-    /// Builds every cloud, in every replica, before the election: a replica that could not lead fails at once.
+    /// Builds every cloud, in every replica, before the election: a replica whose settings are wrong fails at once. A
+    /// cloud that does not answer, or rejects the credential, stops none of the others: it is retried later.
     pub(super) async fn build_all(&self, setup: &Setup) -> Result<Vec<Reloadable>, RunError> {
-        let building = setup
-            .clouds
-            .iter()
-            .map(|entry| self.build_with_notice(entry));
-        let mut failed = Vec::new();
-        let mut built = Vec::new();
-        for (entry, outcome) in setup.clouds.iter().zip(join_all(building).await) {
-            match outcome {
-                Ok(done) => built.push((entry, done)),
-                Err(error) => failed.push((entry.name.clone(), error)),
-            }
+        let building = setup.clouds.iter().map(|entry| {
+            let building = self.build_with_notice(entry);
+            contained(building, FIRST_BUILD_TIMEOUT)
+        });
+        let outcomes = join_all(building).await;
+        let outcomes: Vec<_> = setup.clouds.iter().zip(outcomes).collect();
+        let wrong = outcomes.iter().filter_map(|(entry, outcome)| {
+            let failed = outcome.as_ref().err().filter(|failed| failed.is_final)?;
+            Some((entry.name.clone(), failed.why.clone()))
+        });
+        let wrong: Vec<_> = wrong.collect();
+        if !wrong.is_empty() {
+            return Err(RunError::Clouds(wrong));
         }
-        if !failed.is_empty() {
-            return Err(RunError::Clouds(failed));
-        }
-        let mut clouds = Vec::with_capacity(built.len());
-        for (entry, built) in built {
-            self.log_built(entry, built.provider.as_ref());
-            let cloud = Cloud::new(
-                &entry.name,
-                Arc::clone(&built.provider),
-                entry.nodes.selector.clone(),
-                Arc::clone(&self.parts.clock),
-            );
-            clouds.push(Reloadable::new(cloud, entry.clone(), &built, self).await);
+        let mut clouds = Vec::with_capacity(outcomes.len());
+        for (entry, outcome) in outcomes {
+            clouds.push(match outcome {
+                Ok(built) => self.built(entry, &built).await,
+                Err(failed) => self.unavailable(entry, failed).await?,
+            });
         }
         Ok(clouds)
     }
 
+    async fn built(&self, entry: &CloudEntry, built: &Built) -> Reloadable {
+        self.log_built(entry, built.provider.as_ref());
+        let cloud = Cloud::new(
+            &entry.name,
+            Arc::clone(&built.provider),
+            entry.nodes.selector.clone(),
+            Arc::clone(&self.parts.clock),
+        );
+        Reloadable::new(cloud, entry.clone(), built, self).await
+    }
+
+    /// A cloud that could not be built, and what stands in for it.
+    async fn unavailable(
+        &self,
+        entry: &CloudEntry,
+        failed: Failed,
+    ) -> Result<Reloadable, RunError> {
+        let factory = self.registry.get(&entry.provider);
+        let factory = factory
+            .map_err(|error| RunError::Clouds(vec![(entry.name.clone(), error.to_string())]))?;
+        let availability = Arc::new(Availability::default());
+        availability.failed(self.parts.clock.now(), failed.kind, failed.why);
+        let stand_in = UnavailableProvider::new(Arc::clone(factory), Arc::clone(&availability));
+        let cloud = Cloud::unavailable(
+            &entry.name,
+            Arc::new(stand_in),
+            entry.nodes.selector.clone(),
+            Arc::clone(&self.parts.clock),
+            availability,
+        );
+        Ok(Reloadable::unavailable(cloud, entry.clone(), self).await)
+    }
+
     /// Builds a cloud, and logs it if that takes long.
-    async fn build_with_notice(&self, entry: &CloudEntry) -> Result<Built, RegistryError> {
+    async fn build_with_notice(&self, entry: &CloudEntry) -> Result<Built, Failed> {
         let mut building = self.build(entry);
         if let Ok(built) = tokio::time::timeout(SLOW_BUILD_NOTICE_AFTER, &mut building).await {
-            return built;
+            return Ok(built?);
         }
         let cloud = &entry.name;
         info!(cloud, "{CLOUD_SLOW}");
-        building.await
+        Ok(building.await?)
+    }
+
+    fn input(&self, entry: &CloudEntry) -> ProviderInput {
+        ProviderInput {
+            config: entry.config.clone(),
+            env: self.parts.env.clone(),
+            flags: self.parts.options.provider_flags.clone(),
+        }
     }
 
     /// Reloads the clouds' settings for as long as it is polled.
@@ -223,11 +263,7 @@ impl Build for CloudBuilder<'_> {
     async fn build(&self, entry: &CloudEntry) -> Result<Built, RegistryError> {
         let parts = &self.parts;
         let secrets = Arc::new(ClusterSecrets::new(parts.client.clone()));
-        let input = ProviderInput {
-            config: entry.config.clone(),
-            env: parts.env.clone(),
-            flags: parts.options.provider_flags.clone(),
-        };
+        let input = self.input(entry);
         let observer = parts.metrics.clouds.observer(&entry.name);
         let observer = match &parts.recorder {
             Some(recorder) => recorder.observer(&entry.name, observer),
@@ -251,6 +287,15 @@ impl Build for CloudBuilder<'_> {
 
     fn named_files(&self) -> &[PathBuf] {
         &self.named_files
+    }
+
+    fn files_of(&self, entry: &CloudEntry) -> Vec<PathBuf> {
+        let factory = self.registry.get(&entry.provider);
+        factory.map_or_else(|_| Vec::new(), |factory| factory.files(&self.input(entry)))
+    }
+
+    fn secrets(&self) -> Arc<ClusterSecrets> {
+        Arc::new(ClusterSecrets::new(self.parts.client.clone()))
     }
 
     fn cluster_uid(&self) -> Option<&str> {

@@ -30,6 +30,7 @@ use crate::health::{Health, Scope, Watched};
 use crate::log_messages::CONTROLLERS_TIMED_OUT;
 use crate::metrics::Metrics;
 use crate::options::Options;
+use crate::webhook_certificate::keep_certificate;
 
 /// What the leader works with.
 #[derive(Clone)]
@@ -146,6 +147,7 @@ pub(super) async fn lead(
     }
     let hosts = hosts(&parts, &nodes, &services, &mut clients).await?;
     built.listen_for(&hosts);
+    let certificate = keep_webhook_certificate(&parts, fence.clone(), reports.is_some())?;
     let event_writer = parts.factory.fenced("events", fence)?;
     let events = write_or_record_events(&parts, event_writer, reports, helpers.clone());
     let watching = async {
@@ -158,7 +160,7 @@ pub(super) async fn lead(
     publish(&parts, &nodes, &services, &built);
     let work = work_until_done(&parts, &built, &hosts, &reader, stop);
     let help = async {
-        futures::join!(events, watching);
+        futures::join!(events, watching, helpers.run_until_cancelled(certificate));
     };
     tokio::pin!(work, help);
     run_with_help(work, help, &helpers).await;
@@ -243,6 +245,24 @@ async fn run_with(work: impl Future<Output = ()>, beside: impl Future) {
     }
 }
 
+/// Keeps the certificate of the webhook port, if it is cloudkeel's to keep: once per process, under the main lease.
+fn keep_webhook_certificate<'a>(
+    parts: &LeaderParts<'a>,
+    fence: Fence,
+    is_main_lease: bool,
+) -> Result<impl Future<Output = ()> + use<'a>, RunError> {
+    let service = parts.options.generic.webhook_service.as_ref();
+    let service = service.filter(|_| is_main_lease && parts.dry_run.is_none());
+    let client = parts.factory.fenced("webhook-certificate", fence)?;
+    let clock = Arc::clone(&parts.clock);
+    Ok(async move {
+        match service {
+            Some(service) => keep_certificate(client, service, clock).await,
+            None => std::future::pending().await,
+        }
+    })
+}
+
 /// Runs the helpers for as long as the controllers need them, and a moment longer.
 async fn run_with_help(
     mut work: impl Future<Output = ()> + Unpin,
@@ -302,7 +322,7 @@ async fn run_controllers(
         biased;
         () = stop.cancelled() => {}
         // A leader without controllers keeps leading.
-        () = async { (&mut all).await; stop.cancelled().await; } => return,
+        _ = &mut all => return stop.cancelled().await,
     }
     let grace = parts.options.generic.shutdown_grace_period;
     if tokio::time::timeout(grace, all).await.is_err() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cloudkeel_api::{Clock, Problems, Registry, RegistryError, SystemClock};
+use cloudkeel_api::{Clock, Problems, Registry, SystemClock};
 use cloudkeel_controllers::SelectionError;
 use cloudkeel_controllers::clouds::Cloud;
 use cloudkeel_controllers::runtime::EventRecorder;
@@ -24,6 +24,7 @@ use crate::health::{Health, Scope};
 use crate::log_messages::{FLAG_IGNORED, STARTING};
 use crate::logging::LogControl;
 use crate::serving::{ServingError, webhooks_of};
+use crate::volume_labels::VolumeLabels;
 
 /// How the manager ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,9 +44,9 @@ pub enum RunError {
     /// The API server does not answer.
     #[error("the API server does not answer: {0}")]
     ApiServer(String),
-    /// Clouds could not be built: which, and why.
+    /// The settings of clouds are wrong: of which, and what.
     #[error("{}", of_clouds(.0))]
-    Clouds(Vec<(String, RegistryError)>),
+    Clouds(Vec<(String, String)>),
     /// The ports could not be opened.
     #[error(transparent)]
     Serving(#[from] ServingError),
@@ -72,7 +73,7 @@ pub enum RunError {
     NotElected(String),
 }
 
-fn of_clouds(errors: &[(String, RegistryError)]) -> String {
+fn of_clouds(errors: &[(String, String)]) -> String {
     let errors = errors.iter();
     let texts: Vec<_> = errors
         .map(|(cloud, error)| format!("cloud {cloud}: {error}"))
@@ -154,13 +155,14 @@ async fn run_until(
         return Ok(Ending::Stopped);
     };
     let mut prepared = prepared?;
-    let opening = Box::pin(open_ports(port, &prepared.clouds));
+    let opening = Box::pin(open_ports(port, &prepared.clouds, &factory));
     let Some(served) = stop.run_until_cancelled(opening).await else {
         prepared.close().await;
         return Ok(Ending::Stopped);
     };
     let served = served?;
     set_started(&health, true);
+    check_clouds(&health, &prepared.clouds);
     let replica = ReplicaIdentity::current();
     let reloadable = std::mem::take(&mut prepared.reloadable);
     let leader = prepared.leader(&replica);
@@ -190,13 +192,30 @@ fn set_started(health: &Health, started: bool) {
     });
 }
 
+/// Reports in `/readyz` if not one cloud is available: a rollout with a credential that no cloud accepts must not go on.
+/// While any works, this replica is ready, and `/readyz?verbose` names those that do not.
+fn check_clouds(health: &Health, clouds: &[Arc<Cloud>]) {
+    health.status_report().serve(clouds);
+    let clouds = clouds.to_vec();
+    health.register("clouds", Scope::Readiness, move || {
+        let is_unavailable = |cloud: &Arc<Cloud>| cloud.availability.unavailable().is_some();
+        if !clouds.is_empty() && clouds.iter().all(is_unavailable) {
+            return Err("no cloud is available".to_owned());
+        }
+        Ok(())
+    });
+}
+
 /// Opens the secure port for all clients, and the webhook port if there is one.
 async fn open_ports(
     port: SecurePort<'_>,
     clouds: &[Arc<Cloud>],
+    factory: &ClientFactory,
 ) -> Result<Vec<JoinHandle<()>>, RunError> {
     let webhooks = clouds.iter().flat_map(|cloud| webhooks_of(cloud));
-    let webhooks = serve_webhooks(&port.parts, webhooks.collect()).await?;
+    let webhooks = webhooks.chain([VolumeLabels::of(clouds)]);
+    let client = factory.unfenced("webhook-certificate")?;
+    let webhooks = serve_webhooks(&port.parts, webhooks.collect(), client).await?;
     let endpoints = port.enable_delegated_auth().await?;
     Ok([endpoints, webhooks].into_iter().flatten().collect())
 }

@@ -21,8 +21,9 @@ use crate::options::{ApiServerOptions, Options};
 use crate::page::ManagerPage;
 use crate::serving::{
     AccessControl, Authenticator, Authorizer, ClientCertificates, CredentialSources, Endpoints,
-    LogLevel, SecureServer, ServerNames, startup_router, webhook_router,
+    LogLevel, SecureServer, ServerNames, SharedKeyPair, startup_router, webhook_router,
 };
+use crate::webhook_certificate::follow_certificate;
 
 /// What the ports are served with.
 pub(super) struct ServeParts<'a> {
@@ -46,6 +47,7 @@ fn own_names() -> ServerNames {
     ServerNames {
         pair_name: "cloud-controller-manager".to_owned(),
         names,
+        provided: None,
     }
 }
 
@@ -181,6 +183,7 @@ async fn review_client(
 pub(super) async fn serve_webhooks(
     parts: &ServeParts<'_>,
     provided: Vec<Arc<dyn Webhook>>,
+    client: Client,
 ) -> Result<Option<JoinHandle<()>>, RunError> {
     let (options, metrics) = (parts.options, parts.metrics);
     let known: Vec<_> = provided.iter().map(|webhook| webhook.name()).collect();
@@ -201,8 +204,24 @@ pub(super) async fn serve_webhooks(
     let listener = &options.webhook_serving;
     let clients = ClientCertificates::NotRequested;
     let clock = Arc::clone(&parts.clock);
-    let server = SecureServer::bind(listener, &own_names(), clients, clock).await?;
-    Ok(server.map(|server| tokio::spawn(server.run(router, parts.stop.clone()))))
+    let mut names = own_names();
+    let service = options.generic.webhook_service.clone();
+    let kept = service.map(|service| (service, SharedKeyPair::default()));
+    names.provided = kept.as_ref().map(|(_, served)| served.clone());
+    let Some(server) = SecureServer::bind(listener, &names, clients, clock).await? else {
+        return Ok(None);
+    };
+    let stop = parts.stop.clone();
+    Ok(Some(tokio::spawn(async move {
+        let serving = server.run(router, stop);
+        match kept {
+            None => serving.await,
+            Some((service, served)) => tokio::select! {
+                () = serving => {}
+                () = follow_certificate(client, service, served) => {}
+            },
+        }
+    })))
 }
 
 fn is_enabled(name: &str, items: &[String]) -> bool {

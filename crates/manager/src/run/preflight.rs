@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use cloudkeel_api::{FlagValues, ProviderFactory, ProviderInput, Registry};
+use cloudkeel_api::{FlagValues, ProviderInput, Registry};
 use cloudkeel_controllers::ControllerSelection;
 use futures::FutureExt as _;
 
@@ -75,8 +75,8 @@ pub(super) fn controller_problems(
     let clouds = setup.clouds.iter();
     let factories = clouds.filter_map(|entry| registry.get(&entry.provider).ok());
     let provided: Vec<&'static str> = factories
-        .flat_map(ProviderFactory::controllers)
-        .copied()
+        .flat_map(|factory| factory.controllers())
+        .map(|controller| controller.name)
         .collect();
     let selected = ControllerSelection::new(&options.generic.controllers, &provided);
     let errors = selected.err().unwrap_or_default();

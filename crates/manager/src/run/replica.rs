@@ -76,18 +76,11 @@ impl Replica {
         let reloadable = std::mem::take(&mut prepared.reloadable);
         let leader = prepared.leader(&replica);
         let options = &self.start.options;
-        let keep_current = async {
-            match &self.reload {
-                Some(load) => {
-                    let load = || load();
-                    prepared
-                        .builder
-                        .keep_current(reloadable, options, &load)
-                        .await
-                }
-                None => std::future::pending().await,
-            }
+        let load = || match &self.reload {
+            Some(load) => load(),
+            None => Ok(self.start.setup.clone()),
         };
+        let keep_current = prepared.builder.keep_current(reloadable, options, &load);
         let ending = tokio::select! {
             biased;
             ending = Box::pin(elect_and_lead(leader, reports, stop)) => ending,

@@ -99,6 +99,7 @@ impl Running {
     ) -> Result<Self, ServingError> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let names = ServerNames {
+            provided: None,
             pair_name: "cloud-controller-manager".to_owned(),
             names: vec!["node-1".to_owned()],
         };

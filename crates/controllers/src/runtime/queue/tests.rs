@@ -270,3 +270,66 @@ async fn a_queue_is_idle_when_nothing_is_to_be_done_soon() {
     tokio::time::advance(Duration::from_secs(4)).await;
     assert!(!queue.is_idle(), "which is due by now");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_fails_one_key_which_is_counted_and_retried_while_others_go_on() {
+    #[derive(Default)]
+    struct Counted(AtomicUsize);
+    impl QueueObserver for Counted {
+        fn panicked(&self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    let backoff = Backoff {
+        first: Duration::from_secs(5),
+        longest: Duration::from_mins(5),
+    };
+    let counted = Arc::<Counted>::default();
+    let observer = Arc::<Counted>::clone(&counted);
+    let queue = Arc::new(Queue::new(backoff, observer));
+    queue.add("bad", Urgency::New);
+    queue.add("good", Urgency::New);
+    let began = Instant::now();
+    let stop = CancellationToken::new();
+    let worked = Mutex::new(Vec::new());
+    let handle = |key: &'static str, failures| {
+        worked
+            .lock()
+            .push((key, failures, began.elapsed().as_secs()));
+        let (stop, attempts) = (&stop, failures);
+        async move {
+            // A key that panics after it has waited, as most work does.
+            tokio::task::yield_now().await;
+            assert!(key != "bad" || attempts == 2, "attempt {attempts}");
+            if key == "bad" {
+                stop.cancel();
+            }
+            Verdict::Done
+        }
+    };
+    work(&queue, 1, &stop, handle).await;
+    let expected = [("bad", 0, 0), ("good", 0, 0), ("bad", 1, 5), ("bad", 2, 15)];
+    assert_eq!(*worked.lock(), expected);
+    assert_eq!(counted.0.load(Ordering::SeqCst), 2);
+    let report = queue.report();
+    assert_eq!(report.panics, 2);
+    assert_eq!(report.last_panic.as_deref(), Some("\"bad\": attempt 1"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_failed_is_retried_at_once_when_its_cause_may_be_gone() {
+    let queue = queue();
+    for (key, verdict) in [
+        ("failed", Verdict::Failed),
+        ("user", Verdict::UserAction),
+        ("waits", Verdict::AgainAfter(Duration::from_mins(1))),
+    ] {
+        queue.add(key, Urgency::New);
+        next(&queue).await.unwrap().finish(verdict);
+    }
+    assert_eq!(queue.report().delayed, 3);
+    queue.retry_failed_now();
+    let report = queue.report();
+    assert_eq!((report.ready, report.delayed), (2, 1));
+    assert_eq!(next(&queue).await.unwrap().failures(), 1);
+}

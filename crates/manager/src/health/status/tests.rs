@@ -43,6 +43,7 @@ impl Controller for Careful {
                 ready: 1,
                 working: 2,
                 delayed: 3,
+                ..QueueReport::default()
             },
             waits_for: vec!["n1: kept".to_owned()],
             deletions: vec![DeletionReport {
@@ -134,7 +135,7 @@ fn controllers_and_clouds_tell_how_they_stand() {
         "controllers": [{
             "name": "cloud-node-lifecycle-controller",
             "running": true,
-            "queue": {"ready": 1, "working": 2, "delayed": 3},
+            "queue": {"ready": 1, "working": 2, "delayed": 3, "panics": 0},
             "waitsFor": ["n1: kept"],
         }],
         "clouds": [{

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cloudkeel_api::{
     BuildError, CloudProvider, ConfigSource, Descriptor, Documented as _, FlagKey, Problem,
-    Problems, ProviderContext, ProviderFactory, ProviderInput,
+    Problems, ProvidedController, ProviderContext, ProviderFactory, ProviderInput,
 };
 
 use super::*;
@@ -33,8 +33,12 @@ impl ProviderFactory for Described {
         }
     }
 
-    fn controllers(&self) -> &'static [&'static str] {
-        &["tagging"]
+    fn controllers(&self) -> &'static [ProvidedController] {
+        &[ProvidedController {
+            name: "tagging",
+            on_by_default: false,
+            watches_services: false,
+        }]
     }
 
     fn preset_flags(&self) -> &'static [&'static str] {

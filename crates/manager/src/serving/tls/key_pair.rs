@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use jiff::Timestamp;
 use rustls::crypto::ring::default_provider;
@@ -20,12 +20,30 @@ pub(super) struct KeyPairFiles {
 
 /// The content of the files.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct KeyPairPem {
-    pub(super) certificate: Vec<u8>,
-    pub(super) key: Vec<u8>,
+pub(crate) struct KeyPairPem {
+    pub(crate) certificate: Vec<u8>,
+    pub(crate) key: Vec<u8>,
 }
 
 /// rustls requires `Debug` for everything that chooses certificates; the key must not be printed.
+/// A key pair that another part of the program provides, and replaces at any time. Empty until it is known.
+#[derive(Debug, Clone, Default)]
+pub struct SharedKeyPair(Arc<RwLock<Option<KeyPairPem>>>);
+
+impl SharedKeyPair {
+    /// This one is to be served from now on.
+    pub(crate) fn set(&self, pair: KeyPairPem) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(pair);
+    }
+
+    pub(super) fn get(&self) -> Option<KeyPairPem> {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
 impl fmt::Debug for KeyPairPem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PairBytes").finish_non_exhaustive()
@@ -63,7 +81,7 @@ impl KeyPairPem {
     }
 
     /// Checks that both can be parsed and belong together.
-    pub(super) fn parse(&self) -> Result<TlsKeyPair, String> {
+    pub(crate) fn parse(&self) -> Result<TlsKeyPair, String> {
         let chain = CertificateDer::pem_slice_iter(&self.certificate)
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| format!("the certificate is not PEM: {error}"))?;
@@ -84,14 +102,14 @@ impl KeyPairPem {
 
 /// A certificate and its key.
 #[derive(Debug)]
-pub(super) struct TlsKeyPair {
+pub(crate) struct TlsKeyPair {
     pub(super) key: Arc<CertifiedKey>,
     pub(super) info: CertificateInfo,
 }
 
 /// Facts about a certificate.
 #[derive(Debug)]
-pub(super) struct CertificateInfo {
+pub(crate) struct CertificateInfo {
     /// DNS names and addresses, in lower case.
     pub(super) names: Vec<String>,
     /// The organization in its subject.

@@ -4,6 +4,7 @@ mod certificate_resolver;
 mod cipher_suite;
 mod client_certificates;
 mod key_pair;
+mod managed;
 mod reload;
 mod self_signed;
 #[cfg(test)]
@@ -20,6 +21,9 @@ use rustls::{ServerConfig, SupportedProtocolVersion};
 use self::certificate_resolver::{Certificates, Resolver, SniCertificate};
 use self::client_certificates::AnyClientCertificate;
 use self::key_pair::KeyPairFiles;
+pub(crate) use self::key_pair::KeyPairPem;
+pub use self::key_pair::SharedKeyPair;
+pub(crate) use self::managed::{is_usable, make_key_pair};
 use self::reload::ReloadingKeyPair;
 use self::self_signed::SelfSigned;
 use crate::options::ListenerOptions;
@@ -36,6 +40,8 @@ pub struct ServerNames {
     pub pair_name: String,
     /// Names and addresses for a self-signed certificate, besides `localhost` and `127.0.0.1`.
     pub names: Vec<String>,
+    /// A key pair that another part of the program provides. A self-signed one is served until it does.
+    pub provided: Option<SharedKeyPair>,
 }
 
 /// Whether client certificates are requested.
@@ -123,7 +129,10 @@ async fn load(
         let directory = options.cert_dir.as_deref();
         let names_with_address = with_address(&names.names, options.address);
         let recipe = SelfSigned::new(&names_with_address, directory, &names.pair_name);
-        ReloadingKeyPair::self_signed(recipe, clock).await?
+        match &names.provided {
+            Some(provided) => ReloadingKeyPair::provided(provided.clone(), &recipe, clock)?,
+            None => ReloadingKeyPair::self_signed(recipe, clock).await?,
+        }
     };
     let mut named = Vec::new();
     for pair in &options.sni {

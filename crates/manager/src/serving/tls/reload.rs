@@ -6,7 +6,7 @@ use cloudkeel_api::Clock;
 use jiff::Timestamp;
 use tokio::sync::Mutex;
 
-use super::key_pair::{KeyPairFiles, KeyPairPem, TlsKeyPair};
+use super::key_pair::{KeyPairFiles, KeyPairPem, SharedKeyPair, TlsKeyPair};
 use super::self_signed::SelfSigned;
 use crate::log_messages::CERTIFICATE_NOT_SAVED;
 use crate::serving::ServingError;
@@ -16,6 +16,7 @@ use crate::serving::ServingError;
 enum Origin {
     Given(KeyPairFiles),
     SelfSigned(SelfSigned),
+    Provided(SharedKeyPair),
 }
 
 impl Origin {
@@ -23,6 +24,7 @@ impl Origin {
         match self {
             Self::Given(files) => Some(files),
             Self::SelfSigned(recipe) => recipe.files(),
+            Self::Provided(_) => None,
         }
     }
 }
@@ -99,6 +101,18 @@ impl ReloadingKeyPair {
         Ok(Self::with(Origin::SelfSigned(recipe), bytes, pair))
     }
 
+    /// Serves what is provided, and until then a certificate of its own, which no client trusts.
+    pub(super) fn provided(
+        shared: SharedKeyPair,
+        recipe: &SelfSigned,
+        clock: &dyn Clock,
+    ) -> Result<Self, ServingError> {
+        let failed = |reason| ServingError::SelfSigned { reason };
+        let bytes = recipe.make(clock.now()).map_err(failed)?;
+        let pair = bytes.parse().map_err(failed)?;
+        Ok(Self::with(Origin::Provided(shared), bytes, pair))
+    }
+
     fn with(origin: Origin, bytes: KeyPairPem, pair: TlsKeyPair) -> Self {
         Self {
             origin,
@@ -159,6 +173,15 @@ impl ReloadingKeyPair {
                 Err(why) => tracing::warn!(err = why, "{CERTIFICATE_NOT_SAVED}"),
             }
             return Ok(Some(pair));
+        }
+        if let Origin::Provided(shared) = &self.origin {
+            let Some(bytes) = shared.get().filter(|bytes| state.seen != *bytes) else {
+                return state.broken.clone().map_or(Ok(None), Err);
+            };
+            let parsed = bytes.parse();
+            state.seen = bytes;
+            state.broken = parsed.as_ref().err().cloned();
+            return parsed.map(Some);
         }
         let Some(files) = self.origin.files() else {
             return Ok(None);

@@ -33,6 +33,26 @@ pub(super) static CONTROL_PLANE: Module = Module {
     ],
 };
 
+/// kube-controller-manager, in a module of its own: it needs modules that the control plane does not, and with those the
+/// control plane would be built again.
+pub(super) static KUBE_CONTROLLER_MANAGER: Module = Module {
+    directory: "kube-controller-manager",
+    files: &[
+        (
+            "go.mod",
+            include_str!("../../../go/kube-controller-manager/go.mod"),
+        ),
+        (
+            "go.sum",
+            include_str!("../../../go/kube-controller-manager/go.sum"),
+        ),
+        (
+            IMPORTS_ONLY,
+            include_str!("../../../go/kube-controller-manager/tools.go"),
+        ),
+    ],
+};
+
 /// A candidate for a Lease that runs Go's own leader election.
 pub(super) static LEASE_CANDIDATE: Module = Module {
     directory: "lease-candidate",
@@ -184,8 +204,10 @@ mod tests {
 
     #[test]
     fn the_pinned_modules_are_the_version_we_name() {
-        let (_, go_mod) = CONTROL_PLANE.files[0];
-        assert!(go_mod.contains(&format!("k8s.io/kubernetes {KUBERNETES_VERSION}\n")));
+        for module in [&CONTROL_PLANE, &KUBE_CONTROLLER_MANAGER] {
+            let (_, go_mod) = module.files[0];
+            assert!(go_mod.contains(&format!("k8s.io/kubernetes {KUBERNETES_VERSION}\n")));
+        }
         let library = KUBERNETES_VERSION.replace("v1.", "v0.");
         for (module, package) in [
             (&LEASE_CANDIDATE, "client-go"),

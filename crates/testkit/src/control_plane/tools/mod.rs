@@ -27,6 +27,8 @@ pub enum Tool {
     Etcd,
     /// The Kubernetes API server.
     KubeApiserver,
+    /// Runs the controllers that are no cloud's; in a leader migration, beside a cloud-controller-manager.
+    KubeControllerManager,
     /// The command-line client.
     Kubectl,
     /// A candidate for a Lease that runs Go's own leader election. It is our own program.
@@ -47,6 +49,7 @@ impl Tool {
         match self {
             Self::Etcd => "etcd",
             Self::KubeApiserver => "kube-apiserver",
+            Self::KubeControllerManager => "kube-controller-manager",
             Self::Kubectl => "kubectl",
             Self::LeaseCandidate => "lease-candidate",
             Self::HcloudProbe => "hcloud-probe",
@@ -60,6 +63,7 @@ impl Tool {
         match self {
             Self::Etcd => "go.etcd.io/etcd/server/v3",
             Self::KubeApiserver => "k8s.io/kubernetes/cmd/kube-apiserver",
+            Self::KubeControllerManager => "k8s.io/kubernetes/cmd/kube-controller-manager",
             Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
             Self::LeaseCandidate | Self::GoPeer | Self::HcloudProbe | Self::GodoProbe => ".",
         }
@@ -69,6 +73,7 @@ impl Tool {
     fn module(self) -> &'static Module {
         match self {
             Self::Etcd | Self::KubeApiserver | Self::Kubectl => &cache::CONTROL_PLANE,
+            Self::KubeControllerManager => &cache::KUBE_CONTROLLER_MANAGER,
             Self::LeaseCandidate => &cache::LEASE_CANDIDATE,
             Self::HcloudProbe => &cache::HCLOUD_PROBE,
             Self::GodoProbe => &cache::GODO_PROBE,
