@@ -3,7 +3,9 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::{AnnotationKey, Documented, KeyDoc};
+use crate::{
+    Algorithm, AnnotationKey, CheckProtocol, Documented, DriftPolicy, KeyDoc, ProxyProtocolChoice,
+};
 
 /// Node label: with the value `true`, the Node is never changed or deleted.
 pub const UNMANAGED_LABEL: &str = "cloudkeel.dev/unmanaged";
@@ -25,6 +27,14 @@ pub const HOLD: AnnotationKey<bool> = AnnotationKey::new(
 pub const DELETE_NOW: AnnotationKey<bool> = AnnotationKey::new(
     "cloudkeel.dev/delete-now",
     "On a Node: delete it without grace period and rate limit. Proof that its instance is gone is still needed.",
+)
+.with_default("false");
+
+/// Service and Node annotation: leave it as it is.
+pub const PAUSED: AnnotationKey<bool> = AnnotationKey::new(
+    "cloudkeel.dev/paused",
+    "On a Service or a Node: as long as it is `true`, cloudkeel does not write to it, and changes and deletes nothing \
+     for it in the cloud. A value that cannot be read pauses too.",
 )
 .with_default("false");
 
@@ -52,14 +62,21 @@ pub const LB_TYPE: AnnotationKey<String> = AnnotationKey::new(
     "The cloud's type, size or flavour of load balancer.",
 );
 
+/// Service annotation: what happens to drift.
+pub const LB_DRIFT: AnnotationKey<DriftPolicy> = AnnotationKey::new(
+    "cloudkeel.dev/lb-drift",
+    "What happens if another client changes the load balancer: `repair`, `report` or `off`. Without it, \
+     `--load-balancer-drift` decides.",
+);
+
 /// Service annotation: balancing algorithm.
-pub const LB_ALGORITHM: AnnotationKey<String> = AnnotationKey::new(
+pub const LB_ALGORITHM: AnnotationKey<Algorithm> = AnnotationKey::new(
     "cloudkeel.dev/lb-algorithm",
     "How connections are distributed: `round-robin`, `least-connections` or `source-ip`.",
 );
 
 /// Service annotation: PROXY protocol.
-pub const LB_PROXY_PROTOCOL: AnnotationKey<String> = AnnotationKey::new(
+pub const LB_PROXY_PROTOCOL: AnnotationKey<ProxyProtocolChoice> = AnnotationKey::new(
     "cloudkeel.dev/lb-proxy-protocol",
     "PROXY protocol towards the targets: `v1`, `v2` or `off`.",
 );
@@ -71,7 +88,7 @@ pub const LB_NODE_SELECTOR: AnnotationKey<String> = AnnotationKey::new(
 );
 
 /// Service annotation: protocol of the health check.
-pub const LB_HEALTH_CHECK_PROTOCOL: AnnotationKey<String> = AnnotationKey::new(
+pub const LB_HEALTH_CHECK_PROTOCOL: AnnotationKey<CheckProtocol> = AnnotationKey::new(
     "cloudkeel.dev/lb-health-check-protocol",
     "The protocol of the health check: `tcp`, `http` or `https`.",
 );
@@ -132,13 +149,15 @@ pub const LB_HOSTNAME: AnnotationKey<String> = AnnotationKey::new(
 
 /// Every annotation of our own, for the reference page and for finding typos.
 pub fn annotation_docs() -> Vec<KeyDoc> {
-    let keys: [&dyn Documented; 19] = [
+    let keys: [&dyn Documented; 21] = [
         &HOLD,
         &DELETE_NOW,
+        &PAUSED,
         &ADOPT,
         &LB_NAME,
         &LB_INTERNAL,
         &LB_TYPE,
+        &LB_DRIFT,
         &LB_ALGORITHM,
         &LB_PROXY_PROTOCOL,
         &LB_NODE_SELECTOR,

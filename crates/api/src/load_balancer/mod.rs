@@ -1,5 +1,6 @@
 //! Load balancers: what is asked for, what is done, and the capability itself.
 
+mod choices;
 mod driver;
 mod health;
 mod plain;
@@ -13,6 +14,7 @@ use std::fmt;
 use async_trait::async_trait;
 use serde::Serialize;
 
+pub use choices::{CheckProtocol, DriftPolicy, ProxyProtocolChoice};
 pub use driver::{Busy, Driven, Executed, LoadBalancerDriver, Observation, Report, StepOutcome};
 pub use health::{HealthCheck, HealthCheckPolicy, HealthProbe};
 pub use plan::{Plan, PlannedStep, Step};

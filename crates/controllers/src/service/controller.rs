@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cloudkeel_api::{Clock, CloudProvider, ClusterIdentity, EventSink, WarningDelay};
+use cloudkeel_api::{
+    Clock, CloudProvider, ClusterIdentity, DriftPolicy, EventSink, WarningDelay,
+};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -18,6 +20,8 @@ use super::status::same_ingress;
 use super::targets::desired::TargetCache;
 use super::targets::relevant_change;
 use crate::clouds::Cloud;
+use crate::paused::paused_by;
+use crate::planted::Bug;
 use crate::report::ControllerReport;
 use crate::report::balancers::BalancerSnapshot;
 use crate::runtime::{
@@ -32,26 +36,13 @@ pub const EVENT_SOURCE: &str = "service-controller";
 /// The name of the queue in metrics.
 pub const QUEUE_NAME: &str = "service";
 
-/// What happens to a balancer that is not as it was left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Drift {
-    /// It is reported and repaired.
-    #[default]
-    Repair,
-    /// It is reported.
-    Report,
-    /// It is not checked.
-    Off,
-}
-
 /// How the service controller works.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceSettings {
     /// How many balancers at once.
     pub workers: usize,
     /// What happens to balancers that are not as they were left.
-    pub drift: Drift,
+    pub drift: DriftPolicy,
     /// Pause between two checks of all balancers.
     pub list_period: Duration,
     /// How targets are checked unless a Service asks for something else.
@@ -70,7 +61,7 @@ impl Default for ServiceSettings {
     fn default() -> Self {
         Self {
             workers: 10,
-            drift: Drift::default(),
+            drift: DriftPolicy::default(),
             list_period: Duration::from_mins(20),
             health_checks: HealthCheckChoice::default(),
             drain: Duration::from_secs(30),
@@ -221,7 +212,8 @@ impl ServiceController {
 
     fn service_appeared(&self, key: String, service: &ServiceView) {
         if wants_balancer(service, &self.parts.classes) {
-            if looks_served(service) {
+            // Paused ones are not checked, and reported at once.
+            if looks_served(service) && paused_by(&service.annotations).is_none() {
                 self.unseen.note();
             } else {
                 self.queue.add(key, Urgency::New);
@@ -273,6 +265,12 @@ impl ServiceController {
         let Some(service) = self.current(key) else {
             return Verdict::Done;
         };
+        let is_ours = wants_balancer(&service, &self.parts.classes) || self.is_to_go(key, &service);
+        let is_ours = is_ours && !Bug::IgnorePause.is_planted();
+        if let Some(why) = paused_by(&service.annotations).filter(|_| is_ours) {
+            return self.pause(&service, why);
+        }
+        self.resume(&service);
         match owner_of_service(&service, &self.parts.classes) {
             Some(owner) if !service.deleting => self.ensure(&service, owner, failures).await,
             _ if self.is_to_go(key, &service) => self.delete(&service, failures).await,
@@ -311,6 +309,7 @@ impl ServiceController {
             balancers.push(BalancerSnapshot {
                 service: key.to_owned(),
                 clouds: record.clouds().cloned().collect(),
+                paused: record.paused.clone(),
                 error: record.last_error.clone(),
                 pending: record.reported.pending.clone(),
                 is_settled: record.is_at_rest(),

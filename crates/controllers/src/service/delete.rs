@@ -21,6 +21,7 @@ use crate::clouds::SCOPE_RETRY;
 use crate::log_messages::{
     LOAD_BALANCER_KEPT, SERVICE_DELETED_WITHOUT_FINALIZER, SERVICE_NOT_READ,
 };
+use crate::paused::paused_by;
 use crate::planted::Bug;
 use crate::runtime::{FailureMessage, Verdict, WriteError};
 use crate::view::{ServiceView, View as _};
@@ -182,10 +183,14 @@ impl ServiceController {
             let clouds: Clouds = record.clouds().cloned().collect();
             (Arc::clone(&record.seen), clouds)
         });
-        let Some((gone, clouds)) = remembered else {
+        let Some((gone, mut clouds)) = remembered else {
             return Ok(());
         };
         let successor = self.parts.services.get(key);
+        if paused_by(&gone.annotations).is_some() {
+            // Its balancer stays as it is, and is reported as an orphan.
+            clouds.clear();
+        }
         match &successor {
             Some(service) if service.service.uid == gone.service.uid => return Ok(()),
             None if !clouds.is_empty() => self.confirm_gone(&gone).await?,

@@ -23,10 +23,11 @@ mod events;
 mod fixtures;
 mod keyed_locks;
 mod orphans;
+mod pause;
 mod record;
 
 pub use controller::{
-    Drift, EVENT_SOURCE, QUEUE_NAME, ServiceController, ServiceObserver, ServiceParts,
+    EVENT_SOURCE, QUEUE_NAME, ServiceController, ServiceObserver, ServiceParts,
     ServiceSettings,
 };
 pub use spec::ingress_of;

@@ -31,6 +31,8 @@ pub(super) struct Record {
     pub(super) needs_retry: bool,
     /// What went wrong last, until a reconciliation succeeds.
     pub(super) last_error: Option<String>,
+    /// What pauses it.
+    pub(super) paused: Option<String>,
     /// Whether no earlier leader has worked on its balancer: this process added the finalizer.
     pub(super) is_first_leader: bool,
     /// How often this process has worked on its balancer, other than to delete it.
@@ -99,6 +101,7 @@ impl Record {
             is_partial: false,
             needs_retry: false,
             last_error: None,
+            paused: None,
             is_first_leader: false,
             attempts: 0,
             removed_since: RemovedSince::new(),

@@ -16,6 +16,8 @@ mod model;
 #[cfg(test)]
 mod ownership;
 #[cfg(test)]
+mod pause;
+#[cfg(test)]
 mod refusals;
 #[cfg(test)]
 mod reports;

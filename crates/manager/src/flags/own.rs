@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use cloudkeel_api::FlagKey;
+use cloudkeel_api::{DriftPolicy, FlagKey};
 
-use super::choices::{DriftFlag, HealthCheckFlag};
+use super::choices::HealthCheckFlag;
 use super::table::{Effect, FlagRow, Group, rows};
 
 /// `--shutdown-grace-period`
@@ -84,7 +84,7 @@ pub const NODE_DELETION_INTERVAL: FlagKey<Duration> = FlagKey::new(
 )
 .with_default("10s");
 /// `--load-balancer-drift`
-pub const LOAD_BALANCER_DRIFT: FlagKey<DriftFlag> = FlagKey::new(
+pub const LOAD_BALANCER_DRIFT: FlagKey<DriftPolicy> = FlagKey::new(
     "load-balancer-drift",
     "What happens when a load balancer was changed in the cloud: `repair` it and report, only `report` it, or `off` \
      to not check. Upstream does not check.",

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use cloudkeel_api::{FlagKey, Problem};
+use cloudkeel_api::{DriftPolicy, FlagKey, Problem};
 use cloudkeel_controllers::route::RouteSettings;
-use cloudkeel_controllers::service::Drift;
 use cloudkeel_controllers::service::spec::HealthCheckChoice;
 use ipnet::IpNet;
 use serde::Serialize;
@@ -103,7 +102,7 @@ pub struct ServiceOptions {
     /// `--concurrent-service-syncs`
     pub concurrent_syncs: u32,
     /// `--load-balancer-drift`
-    pub drift: Drift,
+    pub drift: DriftPolicy,
     /// `--load-balancer-health-checks`
     pub health_checks: HealthCheckChoice,
     /// `--load-balancer-drift-check-period`
@@ -121,7 +120,7 @@ impl ServiceOptions {
         let list_period = period(reader, if only_former { former } else { current });
         Some(Self {
             concurrent_syncs: concurrent_syncs?,
-            drift: drift?.0,
+            drift: drift?,
             health_checks: health_checks?.0,
             list_period: list_period?,
         })

@@ -34,6 +34,9 @@ impl ServiceController {
         let mut next: Option<Instant> = None;
         let mut update = None;
         self.records.for_each(|key, record| {
+            if record.paused.is_some() {
+                return;
+            }
             let (differs, due) = self.compare(record).unwrap_or_default();
             if differs {
                 behind.push(key.to_owned());
