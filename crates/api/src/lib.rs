@@ -62,11 +62,12 @@ pub use key::{
 pub use label::{LabelProblem, check_label, is_dns_subdomain, is_label_key, is_label_value};
 pub use load_balancer::{
     Affinity, Algorithm, BalancerProfile, BalancerRef, Busy, CheckProtocol, DesiredState,
-    DriftPolicy, Driven, Executed, Failures, Features, HealthCheck, HealthCheckPolicy, HealthProbe, Ingress, IpFamilyPolicy,
-    IpMode, Limits, Listener, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus,
-    LoadBalancers, LockKey, Observation, Options, Outcome, OwnedResource, Plan, PlannedStep,
-    Protocol, ProxyProtocol, ProxyProtocolChoice, ProxyProtocols, Report, ResourceKind, ServiceChanges,
-    ServiceCondition, ServiceRef, Step, StepOutcome, Target, TargetBy, TargetState, TrafficPolicy,
+    DriftPolicy, Driven, Executed, Failures, Features, HealthCheck, HealthCheckPolicy, HealthProbe,
+    Ingress, IpFamilyPolicy, IpMode, Limits, Listener, LoadBalancerDriver, LoadBalancerSpec,
+    LoadBalancerStatus, LoadBalancers, LockKey, Observation, Options, Outcome, OwnedResource, Plan,
+    PlannedStep, Protocol, ProxyProtocol, ProxyProtocolChoice, ProxyProtocols, Report,
+    ResourceKind, ServiceChanges, ServiceCondition, ServiceRef, Step, StepOutcome, Target,
+    TargetBy, TargetHealth, TargetState, TrafficPolicy,
 };
 pub use log_message::{LogMessage, LogSeverity};
 pub use node::NodeFacts;

@@ -4,7 +4,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::{
-    Algorithm, AnnotationKey, CheckProtocol, Documented, DriftPolicy, KeyDoc, ProxyProtocolChoice,
+    Algorithm, AnnotationKey, CheckProtocol, Documented, DriftPolicy, IpMode, KeyDoc,
+    ProxyProtocolChoice,
 };
 
 /// Node label: with the value `true`, the Node is never changed or deleted.
@@ -147,9 +148,16 @@ pub const LB_HOSTNAME: AnnotationKey<String> = AnnotationKey::new(
     "A hostname to publish in the Service's status in place of addresses.",
 );
 
+/// Service annotation: whether Pods may go past the balancer.
+pub const LB_IP_MODE: AnnotationKey<IpMode> = AnnotationKey::new(
+    "cloudkeel.dev/lb-ip-mode",
+    "The `ipMode` of published addresses: with `vip`, Pods reach the Service without the load balancer; with `proxy`, \
+     through it. Without it, `proxy` where the load balancer sends the PROXY protocol.",
+);
+
 /// Every annotation of our own, for the reference page and for finding typos.
 pub fn annotation_docs() -> Vec<KeyDoc> {
-    let keys: [&dyn Documented; 21] = [
+    let keys: [&dyn Documented; 22] = [
         &HOLD,
         &DELETE_NOW,
         &PAUSED,
@@ -171,6 +179,7 @@ pub fn annotation_docs() -> Vec<KeyDoc> {
         &LB_DRAIN_SECONDS,
         &LB_IP,
         &LB_HOSTNAME,
+        &LB_IP_MODE,
     ];
     keys.into_iter().map(Documented::doc).collect()
 }

@@ -17,7 +17,7 @@ pub(crate) use self::balancer::{
 #[cfg(test)]
 pub(crate) use self::balancer::{
     PrivateNet as BalancerNet, Protection, PublicAddress, PublicNet as BalancerPublic,
-    TargetSelector,
+    TargetHealthStatus, TargetSelector,
 };
 
 resources! {

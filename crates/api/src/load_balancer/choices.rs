@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Algorithm, ProxyProtocol};
+use super::{Algorithm, IpMode, ProxyProtocol};
 use crate::KeyValue;
 
 /// What happens to a balancer that another client has changed.
@@ -80,6 +80,10 @@ choices!(ProxyProtocolChoice: "v1, v2 or off", "`v1`, `v2` or `off`", {
     "v2" => Self::Version(ProxyProtocol::V2),
     "off" => Self::Off,
 });
+choices!(IpMode: "vip or proxy", "`vip` or `proxy`", {
+    "vip" => Self::Vip,
+    "proxy" => Self::Proxy,
+});
 choices!(
     Algorithm: "round-robin, least-connections or source-ip",
     "`round-robin`, `least-connections` or `source-ip`",
@@ -109,5 +113,6 @@ mod tests {
         check::<CheckProtocol>();
         check::<ProxyProtocolChoice>();
         check::<Algorithm>();
+        check::<IpMode>();
     }
 }

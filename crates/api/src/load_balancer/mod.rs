@@ -24,7 +24,7 @@ pub use spec::{
 };
 pub use status::{
     Failures, Ingress, IpMode, LoadBalancerStatus, Outcome, OwnedResource, ResourceKind,
-    ServiceChanges, ServiceCondition,
+    ServiceChanges, ServiceCondition, TargetHealth,
 };
 
 use crate::{CloudError, LabelSelector, Problem, UnknownAnnotation};

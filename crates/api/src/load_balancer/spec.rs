@@ -8,7 +8,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-use crate::{ClusterIdentity, HealthCheck, Ingress, IpFamily, NodeFacts, Shared};
+use crate::{ClusterIdentity, HealthCheck, Ingress, IpFamily, IpMode, NodeFacts, Shared};
 
 /// Which Service.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -216,6 +216,8 @@ pub struct Options {
     pub drain: Option<Duration>,
     /// A hostname to publish in place of addresses.
     pub hostname: Option<String>,
+    /// The `ipMode` of the addresses, in place of the cloud's own.
+    pub ip_mode: Option<IpMode>,
 }
 
 /// Everything a Service asks for.

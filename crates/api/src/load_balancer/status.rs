@@ -58,6 +58,27 @@ pub struct LoadBalancerStatus {
     pub id: Option<String>,
     /// Where clients find it.
     pub ingress: Vec<Ingress>,
+    /// How many targets pass their health checks, where the observation shows it.
+    pub health: Option<TargetHealth>,
+}
+
+/// What health checks say about the targets of a balancer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TargetHealth {
+    /// They pass, at least for one listener.
+    pub healthy: usize,
+    /// They fail for every listener.
+    pub unhealthy: usize,
+    /// The cloud has not checked them yet.
+    pub unknown: usize,
+}
+
+impl TargetHealth {
+    /// Whether it is certain that no target gets traffic by its health.
+    pub const fn is_outage(self) -> bool {
+        self.unhealthy > 0 && self.healthy == 0 && self.unknown == 0
+    }
 }
 
 impl LoadBalancerStatus {
@@ -67,6 +88,7 @@ impl LoadBalancerStatus {
             exists: true,
             id: Some(id.into()),
             ingress,
+            health: None,
         }
     }
 }

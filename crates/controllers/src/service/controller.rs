@@ -6,9 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cloudkeel_api::{
-    Clock, CloudProvider, ClusterIdentity, DriftPolicy, EventSink, WarningDelay,
-};
+use cloudkeel_api::{Clock, CloudProvider, ClusterIdentity, DriftPolicy, EventSink, WarningDelay};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -43,6 +41,8 @@ pub struct ServiceSettings {
     pub workers: usize,
     /// What happens to balancers that are not as they were left.
     pub drift: DriftPolicy,
+    /// Whether conditions say what is wrong with a balancer.
+    pub conditions: bool,
     /// Pause between two checks of all balancers.
     pub list_period: Duration,
     /// How targets are checked unless a Service asks for something else.
@@ -62,6 +62,7 @@ impl Default for ServiceSettings {
         Self {
             workers: 10,
             drift: DriftPolicy::default(),
+            conditions: true,
             list_period: Duration::from_mins(20),
             health_checks: HealthCheckChoice::default(),
             drain: Duration::from_secs(30),

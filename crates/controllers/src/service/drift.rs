@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cloudkeel_api::{
-    CloudError, DriftPolicy, ErrorKind, LoadBalancerSpec, LoadBalancers, Observation, Outcome,
-    Plan, Retry, names,
+    CloudError, DriftPolicy, ErrorKind, LoadBalancerSpec, LoadBalancers, Observation, Options,
+    Outcome, Plan, Retry, names,
 };
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
@@ -42,7 +42,7 @@ struct Check {
     targets: Arc<TargetKeys>,
     /// How often it had been worked on by then.
     attempts: u64,
-    hostname: Option<String>,
+    options: Options,
 }
 
 impl ServiceController {
@@ -229,7 +229,7 @@ impl ServiceController {
         let check = Check {
             service: Arc::clone(service),
             attempts,
-            hostname: draft.spec.options.hostname.clone(),
+            options: draft.spec.options.clone(),
             targets,
         };
         let is_same = applied.is_none_or(|applied| applied == check.targets);
@@ -244,7 +244,7 @@ impl ServiceController {
             changes: report.changes.clone(),
             done: Plan::default(),
         };
-        let update = StatusUpdate::of(&outcome, cloud, check.hostname.as_deref());
+        let update = StatusUpdate::of(&outcome, cloud, &check.options);
         let patch = update.patch(&check.service, self.parts.clock.now());
         observed.plan.is_empty() && report.busy.is_none() && patch.is_none()
     }

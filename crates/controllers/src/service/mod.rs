@@ -27,7 +27,6 @@ mod pause;
 mod record;
 
 pub use controller::{
-    EVENT_SOURCE, QUEUE_NAME, ServiceController, ServiceObserver, ServiceParts,
-    ServiceSettings,
+    EVENT_SOURCE, QUEUE_NAME, ServiceController, ServiceObserver, ServiceParts, ServiceSettings,
 };
 pub use spec::ingress_of;

@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod absence;
 #[cfg(test)]
+mod conditions;
+#[cfg(test)]
 mod delete;
 #[cfg(test)]
 mod drift;

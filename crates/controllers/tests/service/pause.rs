@@ -30,19 +30,34 @@ async fn nothing_is_written_or_changed_for_a_paused_service_until_the_pause_ends
     lab.restart().await;
     lab.pass(MINUTE).await;
     assert_eq!(lab.patched("svc-0"), []);
-    assert_eq!(lab.targets("svc-0").len(), 2, "it does not follow the Nodes");
+    assert_eq!(
+        lab.targets("svc-0").len(),
+        2,
+        "it does not follow the Nodes"
+    );
     assert_eq!(lab.targets("svc-1").len(), 3, "the other one does");
     assert_eq!(lab.events("svc-0", "LoadBalancerDrifted"), [""; 0]);
     let reports = lab.controller().report().managed.balancers;
-    let report = reports.iter().find(|it| it.service == "default/svc-0").unwrap();
+    let report = reports
+        .iter()
+        .find(|it| it.service == "default/svc-0")
+        .unwrap();
     assert_eq!(report.state, BalancerState::Paused);
     let why = "paused by cloudkeel.dev/paused";
     assert_eq!(report.waits_for.as_deref(), Some(why));
 
-    lab.api.world().change_service("svc-0", &paused(Value::Null));
+    lab.api
+        .world()
+        .change_service("svc-0", &paused(Value::Null));
     lab.pass(SECOND * 5).await;
     assert_eq!(lab.targets("svc-0").len(), 3);
-    let ports: Vec<_> = lab.balancer("svc-0").unwrap().listeners.into_iter().map(|it| it.port).collect();
+    let ports: Vec<_> = lab
+        .balancer("svc-0")
+        .unwrap()
+        .listeners
+        .into_iter()
+        .map(|it| it.port)
+        .collect();
     assert_eq!(ports, [81]);
     assert_eq!(lab.events("svc-0", "Resumed").len(), 1);
 }
@@ -50,11 +65,17 @@ async fn nothing_is_written_or_changed_for_a_paused_service_until_the_pause_ends
 #[tokio::test(start_paused = true)]
 async fn a_pause_is_reported_once_also_one_that_cannot_be_read() {
     for (value, expected) in [
-        ("true", "The Service is paused by cloudkeel.dev/paused: nothing is written to the Service or changed for it in \
-                  the cloud until the annotation is removed"),
-        ("yes", "The Service is paused, because a pause cannot be read: cloudkeel.dev/paused: \"yes\": expected `true` or \
+        (
+            "true",
+            "The Service is paused by cloudkeel.dev/paused: nothing is written to the Service or changed for it in \
+                  the cloud until the annotation is removed",
+        ),
+        (
+            "yes",
+            "The Service is paused, because a pause cannot be read: cloudkeel.dev/paused: \"yes\": expected `true` or \
                  `false`: nothing is written to the Service or changed for it in the cloud until the annotation is \
-                 removed"),
+                 removed",
+        ),
     ] {
         let lab = Lab::with_nodes(1).await;
         lab.api.world().create_service("web", &paused(value));
@@ -76,9 +97,15 @@ async fn the_deletion_of_a_paused_service_waits_until_the_pause_ends() {
     lab.api.world().delete_service("svc-0");
     lab.pass(MINUTE * 30).await;
     assert!(lab.is_held("svc-0"));
-    assert_eq!((lab.cloud.balancers().len(), lab.cloud.calls().mutations()), (1, 0));
+    assert_eq!(
+        (lab.cloud.balancers().len(), lab.cloud.calls().mutations()),
+        (1, 0)
+    );
     let said = lab.events("svc-0", "Paused");
-    assert!(said.last().unwrap().contains("the deletion of the Service"), "{said:?}");
+    assert!(
+        said.last().unwrap().contains("the deletion of the Service"),
+        "{said:?}"
+    );
     lab.api.world().change_service("svc-0", &paused("false"));
     lab.pass(SECOND * 5).await;
     assert_eq!(lab.api.world().service("svc-0"), None);
@@ -96,7 +123,10 @@ async fn the_balancer_of_a_paused_service_that_lost_its_finalizer_stays() {
     lab.api.world().delete_service("svc-0");
     lab.pass(MINUTE * 30).await;
     assert_eq!(lab.api.world().service("svc-0"), None);
-    assert_eq!((lab.cloud.balancers().len(), lab.cloud.calls().mutations()), (1, 0));
+    assert_eq!(
+        (lab.cloud.balancers().len(), lab.cloud.calls().mutations()),
+        (1, 0)
+    );
     assert_eq!(*lab.observed.left_over.lock().unwrap(), 1, "an orphan");
 }
 
@@ -107,7 +137,9 @@ async fn each_service_says_what_happens_to_drift() {
     let policies = ["repair", "report", "off", "sometimes"];
     for (index, policy) in policies.into_iter().enumerate() {
         let policy = annotated("cloudkeel.dev/lb-drift", policy);
-        lab.api.world().change_service(&format!("svc-{index}"), &policy);
+        lab.api
+            .world()
+            .change_service(&format!("svc-{index}"), &policy);
     }
     lab.pass(SECOND * 5).await;
     let refused = lab.events("svc-3", "SyncLoadBalancerFailed");

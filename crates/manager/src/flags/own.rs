@@ -90,6 +90,12 @@ pub const LOAD_BALANCER_DRIFT: FlagKey<DriftPolicy> = FlagKey::new(
      to not check. Upstream does not check.",
 )
 .with_default("repair");
+/// `--load-balancer-conditions`
+pub const LOAD_BALANCER_CONDITIONS: FlagKey<bool> = FlagKey::new(
+    "load-balancer-conditions",
+    "Whether a Service whose load balancer fails, or has no healthy target, says so in conditions of its status.",
+)
+.with_default("true");
 /// `--load-balancer-health-checks`
 pub const LOAD_BALANCER_HEALTH_CHECKS: FlagKey<HealthCheckFlag> = FlagKey::new(
     "load-balancer-health-checks",
@@ -135,6 +141,7 @@ pub(super) fn table() -> Vec<FlagRow> {
             (&NODE_DELETION_BURST, Works),
             (&NODE_DELETION_INTERVAL, Works),
             (&LOAD_BALANCER_DRIFT, Works),
+            (&LOAD_BALANCER_CONDITIONS, Works),
             (&LOAD_BALANCER_HEALTH_CHECKS, Works),
             (&LOAD_BALANCER_DRIFT_CHECK_PERIOD, Works),
             (

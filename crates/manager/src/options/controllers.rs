@@ -103,6 +103,8 @@ pub struct ServiceOptions {
     pub concurrent_syncs: u32,
     /// `--load-balancer-drift`
     pub drift: DriftPolicy,
+    /// `--load-balancer-conditions`
+    pub conditions: bool,
     /// `--load-balancer-health-checks`
     pub health_checks: HealthCheckChoice,
     /// `--load-balancer-drift-check-period`
@@ -113,6 +115,7 @@ impl ServiceOptions {
     pub(super) fn read(reader: &mut OptionReader<'_>) -> Option<Self> {
         let concurrent_syncs = at_least_one(reader, &flags::CONCURRENT_SERVICE_SYNCS);
         let drift = reader.value(&flags::LOAD_BALANCER_DRIFT);
+        let conditions = reader.value(&flags::LOAD_BALANCER_CONDITIONS);
         let health_checks = reader.value(&flags::LOAD_BALANCER_HEALTH_CHECKS);
         let current = &flags::LOAD_BALANCER_DRIFT_CHECK_PERIOD;
         let former = &flags::FORMER_LOAD_BALANCER_DRIFT_CHECK_PERIOD;
@@ -121,6 +124,7 @@ impl ServiceOptions {
         Some(Self {
             concurrent_syncs: concurrent_syncs?,
             drift: drift?,
+            conditions: conditions?,
             health_checks: health_checks?.0,
             list_period: list_period?,
         })

@@ -160,6 +160,7 @@ impl BuiltControllers {
         let settings = ServiceSettings {
             workers: usize::try_from(options.concurrent_syncs).unwrap_or(usize::MAX),
             drift: options.drift,
+            conditions: options.conditions,
             health_checks: options.health_checks,
             list_period: options.list_period,
             seed: parts.seed,

@@ -157,7 +157,9 @@ fn paused_touched(state: &CheckerState, before: &CloudBefore, now: Timestamp) ->
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     let changed = before.ours.balancers.iter().find(is_named);
-    let uid = changed.and_then(service_of).or(before.makes_for.as_deref())?;
+    let uid = changed
+        .and_then(service_of)
+        .or(before.makes_for.as_deref())?;
     let is_paused = state.objects.service(uid)?.is_known_to_be_paused(now);
     is_paused.then(|| {
         let what = format!("{before} for Service {uid}, which is paused");

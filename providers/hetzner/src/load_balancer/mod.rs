@@ -19,7 +19,8 @@ use async_trait::async_trait;
 use cloudkeel_api::{
     BalancerProfile, BalancerRef, Busy, Clock, CloudError, DesiredState, Executed, Failures,
     Features, LabelSelector, Limits, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus,
-    OwnedResource, Problem, ProviderContext, ProxyProtocols, Report, UnknownAnnotation, names,
+    OwnedResource, Problem, ProviderContext, ProxyProtocols, Report, TargetHealth,
+    UnknownAnnotation, names,
 };
 use cloudkeel_toolkit::{EventRecorder, RecentSet, SharedList, SharedRead, ingress, one_each};
 
@@ -36,7 +37,7 @@ use crate::annotations as key;
 use crate::client::{Login, requests};
 use crate::config::{BalancerDefaults, Config};
 use crate::instances::Servers;
-use crate::wire::{BalancerType, LoadBalancer};
+use crate::wire::{BalancerType, LoadBalancer, Target};
 
 /// When to check a balancer that is being built.
 const BUILDING: Duration = Duration::from_secs(2);
@@ -219,10 +220,30 @@ fn report(desired: DesiredState<'_>, have: &Observed, facts: &Facts) -> Report {
     let ingress = ingress(asked.hostname.as_ref(), addresses, is_proxied);
     Report {
         unmet,
-        status: LoadBalancerStatus::of(id, ingress),
+        status: LoadBalancerStatus {
+            health: Some(health_of(&balancer.targets)),
+            ..LoadBalancerStatus::of(id, ingress)
+        },
         busy: busy(desired, have, balancer, facts),
         ..Report::default()
     }
+}
+
+/// How many targets pass their checks. A target that serves one port of several is not out.
+fn health_of(targets: &[Target]) -> TargetHealth {
+    let mut health = TargetHealth::default();
+    for target in targets {
+        let statuses = &target.health_status;
+        let count = if statuses.iter().any(|it| it.status == "healthy") {
+            &mut health.healthy
+        } else if !statuses.is_empty() && statuses.iter().all(|it| it.status == "unhealthy") {
+            &mut health.unhealthy
+        } else {
+            &mut health.unknown
+        };
+        *count += 1;
+    }
+    health
 }
 
 /// What cannot be met of what is asked of a balancer that is there. Pure.

@@ -172,6 +172,7 @@ fn server_target(id: u64, private: bool) -> Target {
         server: Some(TargetServer { id }),
         ip: None,
         label_selector: None,
+        health_status: Vec::new(),
         use_private_ip: Some(private),
     }
 }
@@ -182,6 +183,7 @@ fn ip_target(ip: &str) -> Target {
         server: None,
         ip: Some(TargetIp { ip }),
         label_selector: None,
+        health_status: Vec::new(),
         use_private_ip: Some(false),
     }
 }
@@ -191,6 +193,7 @@ fn selector_target() -> Target {
         server: None,
         ip: None,
         label_selector: Some(TargetSelector {}),
+        health_status: Vec::new(),
         use_private_ip: Some(false),
     }
 }

@@ -122,6 +122,16 @@ pub(crate) struct Target {
     pub(crate) ip: Option<TargetIp>,
     pub(crate) label_selector: Option<TargetSelector>,
     pub(crate) use_private_ip: Option<bool>,
+    /// One for each service of the balancer.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub(crate) health_status: Vec<TargetHealthStatus>,
+}
+
+/// What the health check of a service says of a target: `healthy`, `unhealthy` or `unknown`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct TargetHealthStatus {
+    #[serde(default)]
+    pub(crate) status: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]

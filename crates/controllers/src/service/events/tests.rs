@@ -137,6 +137,7 @@ fn a_balancer_that_is_as_desired_is_named_with_its_addresses() {
                 exists,
                 id,
                 ingress,
+                health: None,
             },
         );
         assert_eq!(event.message, expected);

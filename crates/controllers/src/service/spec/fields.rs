@@ -93,6 +93,7 @@ pub(super) fn options(service: &ServiceView, problems: &mut Problems) -> Options
         proxy_protocol: proxy_protocol.map(ProxyProtocolChoice::version),
         drain: drain.map(|seconds| Duration::from_secs(seconds.into())),
         hostname: problems.note(hostname(service)).flatten(),
+        ip_mode: annotation(&names::LB_IP_MODE, service, problems),
     }
 }
 

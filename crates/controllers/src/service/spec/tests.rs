@@ -125,6 +125,7 @@ fn neutral_annotations_become_options() {
         ("cloudkeel.dev/lb-drain-seconds", "30"),
         ("cloudkeel.dev/lb-hostname", "web.example.com"),
         ("cloudkeel.dev/lb-ip", "2001:db8::1"),
+        ("cloudkeel.dev/lb-ip-mode", "proxy"),
     ]);
     let spec = spec(&view);
     let expected = Options {
@@ -135,6 +136,7 @@ fn neutral_annotations_become_options() {
         proxy_protocol: Some(Some(ProxyProtocol::V2)),
         drain: Some(Duration::from_secs(30)),
         hostname: Some("web.example.com".to_owned()),
+        ip_mode: Some(IpMode::Proxy),
     };
     assert_eq!(spec.options, expected);
     assert_eq!(spec.address, "2001:db8::1".parse::<IpAddr>().ok());

@@ -1,13 +1,15 @@
 //! What is there, what is asked for, and the steps between.
 
-use cloudkeel_api::{ErrorKind, Failures, Plan};
+use cloudkeel_api::{ErrorKind, Failures, Plan, TargetHealth};
 
 use super::super::certificate::Certificates;
+use super::super::health_of;
 use super::super::step::{NewCertificate, Place};
 use super::super::targets::Dedicated;
 use super::model::own_labels;
 use super::*;
 use crate::config::Algorithm;
+use crate::wire::TargetHealthStatus;
 
 #[test]
 fn equal_state_means_no_step() {
@@ -414,4 +416,31 @@ fn what_is_to_go_is_deleted_unless_it_is_protected() {
     let report = report(DesiredState::Absent(&balancer_ref), &kept, &facts());
     assert_eq!(report.kept.len(), 1);
     assert_eq!(steps(&Observed::default()), []);
+}
+
+#[test]
+fn a_target_is_out_only_if_it_fails_for_every_service() {
+    let with = |statuses: &[&str]| {
+        let statuses = statuses.iter().map(|status| TargetHealthStatus {
+            status: (*status).to_owned(),
+        });
+        Target {
+            health_status: statuses.collect(),
+            ..server_target(1, false)
+        }
+    };
+    let targets = [
+        with(&["healthy", "unhealthy"]),
+        with(&["unhealthy", "unhealthy"]),
+        with(&["unhealthy", "unknown"]),
+        with(&[]),
+        selector_target(),
+    ];
+    let expected = TargetHealth {
+        healthy: 1,
+        unhealthy: 1,
+        unknown: 3,
+    };
+    assert_eq!(health_of(&targets), expected);
+    assert!(!expected.is_outage() && health_of(&targets[1..2]).is_outage());
 }
