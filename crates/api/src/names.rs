@@ -45,6 +45,14 @@ pub const ADOPT: AnnotationKey<String> = AnnotationKey::new(
     "On a Service: adopt the load balancer with this ID. Rejected if it belongs to another Service or cluster.",
 );
 
+/// Service annotation: the balancer outlives the Service.
+pub const LB_RETAIN: AnnotationKey<bool> = AnnotationKey::new(
+    "cloudkeel.dev/lb-retain",
+    "Whether the load balancer stays, without its owner labels, when the Service goes or needs none any more. A value that \
+     cannot be read keeps it too.",
+)
+.with_default("false");
+
 /// Service annotation: name of the balancer.
 pub const LB_NAME: AnnotationKey<String> = AnnotationKey::new(
     "cloudkeel.dev/lb-name",
@@ -157,11 +165,12 @@ pub const LB_IP_MODE: AnnotationKey<IpMode> = AnnotationKey::new(
 
 /// Every annotation of our own, for the reference page and for finding typos.
 pub fn annotation_docs() -> Vec<KeyDoc> {
-    let keys: [&dyn Documented; 22] = [
+    let keys: [&dyn Documented; 23] = [
         &HOLD,
         &DELETE_NOW,
         &PAUSED,
         &ADOPT,
+        &LB_RETAIN,
         &LB_NAME,
         &LB_INTERNAL,
         &LB_TYPE,

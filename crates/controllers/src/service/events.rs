@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use cloudkeel_api::{Event, Ingress, LoadBalancerStatus, Plan, ServiceRef};
+use cloudkeel_api::{Event, Ingress, LoadBalancerStatus, Plan, ServiceRef, names};
 use tracing::{debug, info, warn};
 
 use super::controller::ServiceController;
@@ -104,6 +104,20 @@ pub(super) fn sync_failed(service: &ServiceRef, stage: Stage, cause: &FailureMes
 pub(super) fn delete_failed(service: &ServiceRef, cause: &FailureMessage) -> Event {
     let message = format!("Error deleting load balancer: {cause}");
     Event::warning(service, "DeleteLoadBalancerFailed", message)
+}
+
+/// The balancer stays although the Service goes, because the Service says so.
+pub(super) fn retained(service: &ServiceRef, cloud: &str, kept: &[String]) -> Event {
+    let (kept, retain, adopt) = (
+        kept.join(", "),
+        names::LB_RETAIN.name(),
+        names::ADOPT.name(),
+    );
+    let message = format!(
+        "Kept in cloud {cloud}, without owner labels, because of {retain}: {kept}. Another Service takes it over with \
+         the annotation {adopt} and its ID"
+    );
+    Event::normal(service, "RetainedLoadBalancer", message)
 }
 
 /// The targets could not be changed.

@@ -24,6 +24,8 @@ mod refusals;
 #[cfg(test)]
 mod reports;
 #[cfg(test)]
+mod retain;
+#[cfg(test)]
 mod retry;
 #[cfg(test)]
 mod sharing;

@@ -83,8 +83,9 @@ pub(super) fn options(service: &ServiceView, problems: &mut Problems) -> Options
     problems.note(filled(service, &names::ADOPT));
     let drain = annotation(&names::LB_DRAIN_SECONDS, service, problems);
     let proxy_protocol = annotation(&names::LB_PROXY_PROTOCOL, service, problems);
-    // The drift check reads it; a wrong one is reported here.
+    // Others read these; what is wrong with them is reported here.
     annotation(&names::LB_DRIFT, service, problems);
+    annotation(&names::LB_RETAIN, service, problems);
     Options {
         name: problems.note(filled(service, &names::LB_NAME)).flatten(),
         internal: annotation(&names::LB_INTERNAL, service, problems),
