@@ -13,7 +13,8 @@ const DRAINING: TargetState = TargetState::Draining;
 fn wanted(ids: impl IntoIterator<Item = (u64, TargetState)>) -> DesiredTargets<u64> {
     let place = |(id, state)| {
         let node = format!("node-{id}");
-        (id, DesiredTarget { node, state })
+        let zone = None;
+        (id, DesiredTarget { node, zone, state })
     };
     DesiredTargets {
         places: ids.into_iter().map(place).collect(),
@@ -163,6 +164,35 @@ fn the_last_targets_stay_while_a_wanted_node_cannot_be_resolved() {
     one_left.unresolved.clone_from(&unresolved.unresolved);
     let found = diff(&one_left, &[1, 2], Capacity::UNLIMITED);
     assert_eq!(found.changes, [remove(1)], "another one serves");
+}
+
+/// Targets 1 to 9: the first six in zone a, then two in b, one in c.
+fn in_zones() -> DesiredTargets<u64> {
+    let mut targets = wanted((1..10).map(|id| (id, SERVING)));
+    for (id, target) in &mut targets.places {
+        let zone = ["a", "a", "a", "a", "a", "a", "b", "b", "c"][*id as usize - 1];
+        target.zone = Some(zone.to_owned());
+    }
+    targets
+}
+
+#[test]
+fn where_not_all_fit_zones_are_filled_evenly_and_what_is_there_stays() {
+    for (case, present, limit, added) in [
+        ("none yet", &[][..], 4, &[1, 7, 9, 2][..]),
+        ("one of them", &[], 1, &[1]),
+        ("zone a has some", &[1, 2], 5, &[7, 9, 8]),
+        ("it is full", &[1, 2, 3, 4], 4, &[]),
+        ("all fit, in order of names", &[], 9, &[1, 2, 3, 4, 5, 6, 7, 8, 9]),
+    ] {
+        let present = present.iter().map(|id| (*id, SERVING)).collect();
+        let found = in_zones().diff(&present, 0, Capacity::of(limit), |_| false);
+        let added: Vec<_> = added.iter().map(|id| add(*id)).collect();
+        assert_eq!(found.changes, added, "{case}");
+        let left_out = 9 - present.len() - added.len();
+        assert_eq!(found.left_out.len(), left_out, "{case}");
+        assert!(found.left_out.is_sorted(), "{case}");
+    }
 }
 
 proptest! {

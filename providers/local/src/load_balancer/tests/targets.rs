@@ -7,6 +7,7 @@ fn read_targets(text: &str) -> DesiredTargets<TargetAt> {
     let mut targets = DesiredTargets::default();
     let wanted = |state| DesiredTarget {
         node: String::new(),
+        zone: None,
         state,
     };
     for word in text.split_whitespace() {
