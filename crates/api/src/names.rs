@@ -141,7 +141,8 @@ pub const LB_HEALTH_CHECK_HEALTHY_THRESHOLD: AnnotationKey<u32> = AnnotationKey:
 /// Service annotation: draining time.
 pub const LB_DRAIN_SECONDS: AnnotationKey<u32> = AnnotationKey::new(
     "cloudkeel.dev/lb-drain-seconds",
-    "How long a removed target may finish its connections, where the cloud can drain.",
+    "How long a target that is removed may finish its connections. In clouds that cannot drain, a Node that leaves stays \
+     a target for so long once others serve; `0` removes it at once.",
 );
 
 /// Service annotation: requested address.

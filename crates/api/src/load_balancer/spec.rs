@@ -218,6 +218,9 @@ pub struct Options {
     pub hostname: Option<String>,
     /// The `ipMode` of the addresses, in place of the cloud's own.
     pub ip_mode: Option<IpMode>,
+    /// Targets that drain stay although they are not asked for any more: an earlier leader may have begun to drain
+    /// them. Never asked for by a Service.
+    pub keeps_draining: bool,
 }
 
 /// Everything a Service asks for.

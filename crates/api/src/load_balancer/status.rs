@@ -58,6 +58,8 @@ pub struct LoadBalancerStatus {
     pub id: Option<String>,
     /// Where clients find it.
     pub ingress: Vec<Ingress>,
+    /// How many targets drain that are not asked for any more.
+    pub draining: usize,
     /// How many targets pass their health checks, where the observation shows it.
     pub health: Option<TargetHealth>,
 }
@@ -88,6 +90,7 @@ impl LoadBalancerStatus {
             exists: true,
             id: Some(id.into()),
             ingress,
+            draining: 0,
             health: None,
         }
     }

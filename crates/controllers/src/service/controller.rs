@@ -121,6 +121,8 @@ pub struct ServiceController {
     /// Changes of Nodes, which balancers follow.
     pub(super) node_changes: Debounce,
     pub(super) targets: TargetCache,
+    /// When this process began to work.
+    pub(super) began: Instant,
     /// Services that were served before this process saw them.
     pub(super) unseen: Debounce,
     /// Whether a Service selects its Nodes by their labels.
@@ -147,6 +149,7 @@ impl ServiceController {
             records: Records::default(),
             node_changes: Debounce::new(settings.quiet, settings.longest_burst),
             targets: TargetCache::default(),
+            began: Instant::now(),
             unseen: Debounce::new(Duration::from_millis(200), Duration::from_secs(2)),
             selects_by_label: AtomicBool::default(),
             denial_reported: AtomicBool::default(),

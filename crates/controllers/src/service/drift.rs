@@ -246,7 +246,9 @@ impl ServiceController {
         };
         let update = StatusUpdate::of(&outcome, cloud, &check.options);
         let patch = update.patch(&check.service, self.parts.clock.now());
-        observed.plan.is_empty() && report.busy.is_none() && patch.is_none()
+        // What an earlier leader drains is removed later.
+        let is_done = report.busy.is_none() && report.status.draining == 0;
+        observed.plan.is_empty() && is_done && patch.is_none()
     }
 
     /// Remembers what is in order, unless something has happened meanwhile.

@@ -214,7 +214,9 @@ impl ServiceController {
             }
             Outcome::Settled { status, done, .. } => {
                 self.report_settled(attempt, &done, &status);
-                Ok(Verdict::Done)
+                let left = self.inherited_drain(&attempt.service);
+                let left = left.filter(|_| status.draining > 0);
+                Ok(left.map_or(Verdict::Done, Verdict::AgainAfter))
             }
             Outcome::Incomplete { failures, .. } => Err(Failure {
                 is_partial: failures.are_refusals(),

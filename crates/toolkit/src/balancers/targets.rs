@@ -31,6 +31,8 @@ pub struct DesiredTargets<T> {
     pub places: BTreeMap<T, DesiredTarget>,
     /// Nodes that cannot be reached yet, and why.
     pub unresolved: BTreeMap<String, String>,
+    /// Whether targets that drain stay although they are not among these.
+    pub keeps_draining: bool,
 }
 
 impl<T> Default for DesiredTargets<T> {
@@ -38,6 +40,7 @@ impl<T> Default for DesiredTargets<T> {
         Self {
             places: BTreeMap::new(),
             unresolved: BTreeMap::new(),
+            keeps_draining: false,
         }
     }
 }
@@ -119,7 +122,10 @@ impl<T: Ord + Clone> DesiredTargets<T> {
         spec: &LoadBalancerSpec,
         mut resolve: impl FnMut(&Target) -> Result<T, String>,
     ) -> Self {
-        let mut targets = Self::default();
+        let mut targets = Self {
+            keeps_draining: spec.options.keeps_draining,
+            ..Self::default()
+        };
         for (node, target) in &*spec.targets {
             match resolve(target) {
                 Ok(place) => {
@@ -158,7 +164,9 @@ impl<T: Ord + Clone> DesiredTargets<T> {
         capacity: Capacity,
         keeps: impl Fn(&T) -> bool,
     ) -> TargetDiff<T> {
-        let is_extra = |target: &&T| !self.places.contains_key(target) && !keeps(target);
+        let drains = |target: &T| present.get(target) == Some(&TargetState::Draining);
+        let stays = |target: &T| keeps(target) || (self.keeps_draining && drains(target));
+        let is_extra = |target: &&T| !self.places.contains_key(target) && !stays(target);
         let mut remove: Vec<_> = present.keys().filter(is_extra).cloned().collect();
         let mut drain: Vec<_> = self.draining(present).cloned().collect();
         let is_last = !present.is_empty() && remove.len() == present.len();

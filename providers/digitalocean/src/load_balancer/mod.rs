@@ -201,6 +201,7 @@ fn disowned(balancer_ref: &BalancerRef, ours: Option<&LoadBalancer>) -> Report {
             exists: true,
             id: ours.map(|balancer| balancer.id.clone()),
             ingress: balancer_ref.ingress.clone(),
+            draining: 0,
             health: None,
         },
         ..Report::default()

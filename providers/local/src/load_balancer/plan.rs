@@ -196,6 +196,16 @@ pub(super) fn target_change(diff: TargetDiff<TargetAt>) -> TargetChange {
     change
 }
 
+/// How many targets drain that are not asked for.
+pub(super) fn unwanted_draining(have: &Observed, balancer: &Balancer) -> usize {
+    let wanted = have.desired.as_ref().map(|want| &want.targets.places);
+    let draining = balancer.targets.iter().filter(|target| {
+        target.state == TargetState::Draining
+            && wanted.is_some_and(|wanted| !wanted.contains_key(&target.at))
+    });
+    draining.count()
+}
+
 /// What does not fit on the balancer: it is left out of the plan.
 pub(super) fn over_limits(have: &Observed, balancer: &Balancer, facts: &Facts) -> Vec<Failures> {
     let Some(want) = &have.desired else {

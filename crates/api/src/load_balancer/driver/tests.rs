@@ -153,6 +153,7 @@ impl LoadBalancerDriver for Toy {
                 exists: is_there,
                 id: is_there.then(|| "lb-1".into()),
                 ingress: have.first().map(|_| address).into_iter().collect(),
+                draining: 0,
                 health: None,
             },
             busy,

@@ -95,6 +95,7 @@ pub(super) fn options(service: &ServiceView, problems: &mut Problems) -> Options
         drain: drain.map(|seconds| Duration::from_secs(seconds.into())),
         hostname: problems.note(hostname(service)).flatten(),
         ip_mode: annotation(&names::LB_IP_MODE, service, problems),
+        keeps_draining: false,
     }
 }
 

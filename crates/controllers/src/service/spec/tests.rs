@@ -137,6 +137,7 @@ fn neutral_annotations_become_options() {
         drain: Some(Duration::from_secs(30)),
         hostname: Some("web.example.com".to_owned()),
         ip_mode: Some(IpMode::Proxy),
+        keeps_draining: false,
     };
     assert_eq!(spec.options, expected);
     assert_eq!(spec.address, "2001:db8::1".parse::<IpAddr>().ok());

@@ -155,11 +155,6 @@ fn unsupported_options(
             },
         ),
         (
-            options.drain.is_some() && !features.drain,
-            names::LB_DRAIN_SECONDS.name(),
-            "drain connections",
-        ),
-        (
             has(names::LB_HEALTH_CHECK_HEALTHY_THRESHOLD.name()) && !features.healthy_threshold,
             names::LB_HEALTH_CHECK_HEALTHY_THRESHOLD.name(),
             "count successes of health checks",

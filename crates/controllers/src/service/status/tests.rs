@@ -24,6 +24,7 @@ fn settled(ingress: Vec<Ingress>) -> Outcome {
             exists: true,
             id: None,
             ingress,
+            draining: 0,
             health: None,
         },
         changes: ServiceChanges::default(),

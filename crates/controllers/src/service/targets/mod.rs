@@ -19,7 +19,7 @@ use super::owner::ServiceOwner;
 use crate::clouds::{Cloud, owner_of};
 use crate::planted::Bug;
 use crate::view::{NodeView, ServiceView};
-use crate::wellknown::{AUTOSCALER_TAINT, EXCLUDE_LABEL, KARPENTER_TAINT};
+use crate::wellknown::{AUTOSCALER_TAINT, EXCLUDE_LABEL, KARPENTER_TAINT, OUT_OF_SERVICE_TAINT};
 
 /// A Node, and the clouds it belongs or may belong to.
 #[derive(Debug, Clone)]
@@ -121,8 +121,8 @@ pub fn node_selector(
 /// The targets, by name of the Node.
 ///
 /// A Node without an ID or an address yet is a target all the same: the provider adds it once it can
-/// be found, and keeps what is there until then. A leaving Node drains where the cloud can do that
-/// and is left out elsewhere. If no other Node can be reached, leaving Nodes keep serving.
+/// be found, and keeps what is there until then. A leaving Node drains where the cloud can do that; elsewhere it is
+/// left out here, and stays for its time to drain. If no other Node can be reached, leaving Nodes keep serving.
 pub fn choose<'a>(
     candidates: impl IntoIterator<Item = &'a Candidate>,
     rules: &TargetRules<'_>,
@@ -175,6 +175,12 @@ fn can_be_reached(target: &Target) -> bool {
     }
 }
 
+/// Whether a Node that is no target any more is about to go, rather than being kept out: until it has gone, it may
+/// finish its connections in any cloud.
+pub(super) fn is_about_to_go(node: &NodeView, rules: &TargetRules<'_>) -> bool {
+    !is_excluded(node) && rules.selects(node) && is_leaving(node, rules.features.drain)
+}
+
 /// Whether the label keeps a Node out of all balancers: it is there, and does not say false in one of
 /// the spellings that Go reads.
 pub fn is_excluded(node: &NodeView) -> bool {
@@ -188,7 +194,9 @@ pub fn is_excluded(node: &NodeView) -> bool {
 /// upstream does not know it, and a Node that is cut off early is worse than one that is late.
 fn is_leaving(node: &NodeView, can_drain: bool) -> bool {
     node.deleting
+        || node.shutting_down
         || node.has_taint(AUTOSCALER_TAINT)
+        || node.has_taint(OUT_OF_SERVICE_TAINT)
         || (can_drain && node.has_taint(KARPENTER_TAINT))
 }
 

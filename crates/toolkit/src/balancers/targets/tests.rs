@@ -19,6 +19,7 @@ fn wanted(ids: impl IntoIterator<Item = (u64, TargetState)>) -> DesiredTargets<u
     DesiredTargets {
         places: ids.into_iter().map(place).collect(),
         unresolved: BTreeMap::new(),
+        keeps_draining: false,
     }
 }
 
@@ -183,7 +184,12 @@ fn where_not_all_fit_zones_are_filled_evenly_and_what_is_there_stays() {
         ("one of them", &[], 1, &[1]),
         ("zone a has some", &[1, 2], 5, &[7, 9, 8]),
         ("it is full", &[1, 2, 3, 4], 4, &[]),
-        ("all fit, in order of names", &[], 9, &[1, 2, 3, 4, 5, 6, 7, 8, 9]),
+        (
+            "all fit, in order of names",
+            &[],
+            9,
+            &[1, 2, 3, 4, 5, 6, 7, 8, 9],
+        ),
     ] {
         let present = present.iter().map(|id| (*id, SERVING)).collect();
         let found = in_zones().diff(&present, 0, Capacity::of(limit), |_| false);
@@ -192,6 +198,18 @@ fn where_not_all_fit_zones_are_filled_evenly_and_what_is_there_stays() {
         let left_out = 9 - present.len() - added.len();
         assert_eq!(found.left_out.len(), left_out, "{case}");
         assert!(found.left_out.is_sorted(), "{case}");
+    }
+}
+
+#[test]
+fn what_an_earlier_leader_drains_stays_while_that_is_asked_for() {
+    for (keeps_draining, expected) in [(true, vec![remove(3)]), (false, vec![remove(2), remove(3)])]
+    {
+        let mut targets = wanted(serving(&[1]));
+        targets.keeps_draining = keeps_draining;
+        let present = [(1, SERVING), (2, DRAINING), (3, SERVING)].into();
+        let found = targets.diff(&present, 0, Capacity::UNLIMITED, |_| false);
+        assert_eq!(found.changes, expected, "{keeps_draining}");
     }
 }
 

@@ -94,11 +94,6 @@ fn annotations_that_the_cloud_cannot_honour_are_reported() {
         });
         assert_eq!(warnings, cannot(key, what), "{version} of {has:?}");
     }
-    let key = "cloudkeel.dev/lb-drain-seconds";
-    assert_eq!(
-        lacking(&annotation(key, "5"), |features| features.drain = false),
-        cannot(key, "drain connections")
-    );
     let key = "cloudkeel.dev/lb-health-check-healthy-threshold";
     assert_eq!(
         lacking(&annotation(key, "5"), |features| features
