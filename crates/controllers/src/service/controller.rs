@@ -179,8 +179,10 @@ impl ServiceController {
         let this = Arc::clone(self);
         Box::new(move |change: &Change<NodeView>| {
             // Among several clouds, labels may decide whose a Node is.
-            let selects_by_label =
-                this.selects_by_label.load(Ordering::Relaxed) || this.parts.clouds.len() > 1;
+            let clouds = &this.parts.clouds;
+            let selects_by_label = this.selects_by_label.load(Ordering::Relaxed)
+                || clouds.len() > 1
+                || clouds.iter().any(|cloud| cloud.selector.is_some());
             let (before, after) = (change.before.as_deref(), change.after.as_deref());
             if relevant_change(before, after, selects_by_label) {
                 this.node_changes.note();

@@ -214,6 +214,7 @@ impl ServiceController {
             }
             Outcome::Settled { status, done, .. } => {
                 self.report_settled(attempt, &done, &status);
+                self.report_health(&attempt.service, &draft.spec, status.health);
                 let left = self.inherited_drain(&attempt.service);
                 let left = left.filter(|_| status.draining > 0);
                 Ok(left.map_or(Verdict::Done, Verdict::AgainAfter))

@@ -86,6 +86,8 @@ pub(super) struct Reported {
     pub(super) pending: Option<String>,
     /// That there is no Node.
     pub(super) unavailable: bool,
+    /// That no target passes its health check.
+    pub(super) outage: bool,
     /// What its owner should know.
     pub(super) warnings: Vec<Warning>,
 }

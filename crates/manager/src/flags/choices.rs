@@ -12,10 +12,11 @@ impl KeyValue for HealthCheckFlag {
 
     fn parse(text: &str) -> Result<Self, String> {
         match text {
+            "auto" => Ok(Self(HealthCheckChoice::Auto)),
             "compatible" => Ok(Self(HealthCheckChoice::Compatible)),
             "node-port" => Ok(Self(HealthCheckChoice::NodePort)),
             "kube-proxy" => Ok(Self(HealthCheckChoice::KubeProxy)),
-            _ => Err("`compatible`, `node-port` or `kube-proxy`".to_owned()),
+            _ => Err("`auto`, `compatible`, `node-port` or `kube-proxy`".to_owned()),
         }
     }
 }

@@ -99,12 +99,13 @@ pub const LOAD_BALANCER_CONDITIONS: FlagKey<bool> = FlagKey::new(
 /// `--load-balancer-health-checks`
 pub const LOAD_BALANCER_HEALTH_CHECKS: FlagKey<HealthCheckFlag> = FlagKey::new(
     "load-balancer-health-checks",
-    "Health checks of load balancer targets, unless a Service's annotations say otherwise: `compatible` with the \
-     cloud's Go CCM; `node-port`, which checks the node port, or the health check port with \
+    "Health checks of load balancer targets, unless a Service's annotations say otherwise: `auto`, which is \
+     `node-port` for clouds in cloudkeel's own configuration file whose Go CCM ignores externalTrafficPolicy, and else \
+     `compatible`; `compatible` with the cloud's Go CCM; `node-port`, which checks the node port, or the health check port with \
      externalTrafficPolicy Local; or `kube-proxy`, which also checks kube-proxy with externalTrafficPolicy \
      Cluster. Changing it changes the load balancers in the cloud.",
 )
-.with_default("compatible");
+.with_default("auto");
 /// `--load-balancer-drift-check-period`
 pub const LOAD_BALANCER_DRIFT_CHECK_PERIOD: FlagKey<Duration> = FlagKey::new(
     "load-balancer-drift-check-period",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cloudkeel_api::{Clock, ClusterIdentity, LoadBalancers, Problems, Registry};
+use cloudkeel_api::{Clock, ClusterIdentity, ConfigSource, LoadBalancers, Problems, Registry};
 use cloudkeel_controllers::clouds::Cloud;
 use cloudkeel_controllers::ipam::{self, IpamContext, IpamController, IpamSettings};
 use cloudkeel_controllers::lifecycle::decide::Caution;
@@ -316,6 +316,7 @@ fn owner(entry: &CloudEntry, cloud: &Cloud) -> ServiceOwner {
             .unwrap_or_default(),
     );
     ServiceOwner {
+        is_own_config: matches!(entry.config, ConfigSource::Own(_)),
         cloud: entry.name.clone(),
         default: scope.default,
         classes,

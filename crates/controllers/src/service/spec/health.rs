@@ -18,8 +18,11 @@ const HEALTHZ: &str = "/healthz";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HealthCheckChoice {
-    /// As the provider's Go counterpart does it, so that a swap changes nothing.
+    /// Right for both traffic policies in a cloud of cloudkeel's own configuration file; elsewhere as the provider's Go
+    /// counterpart does it.
     #[default]
+    Auto,
+    /// As the provider's Go counterpart does it, so that a swap changes nothing.
     Compatible,
     /// Right for both traffic policies: `Local` asks for endpoints on the Node, `Cluster` connects to
     /// the node port.
@@ -29,10 +32,16 @@ pub enum HealthCheckChoice {
 }
 
 impl HealthCheckChoice {
-    /// The policy that applies with a provider whose own is `provider`.
-    pub fn over(self, provider: HealthCheckPolicy) -> HealthCheckPolicy {
+    /// The policy that applies with a provider whose own is `provider`, and whether the cloud is configured in
+    /// cloudkeel's own file, not as its Go counterpart is.
+    pub fn over(self, provider: HealthCheckPolicy, is_own_config: bool) -> HealthCheckPolicy {
+        let ignores_endpoints = matches!(
+            provider,
+            HealthCheckPolicy::NodePort | HealthCheckPolicy::Off
+        );
         match self {
-            Self::Compatible => provider,
+            Self::Auto if is_own_config && ignores_endpoints => HealthCheckPolicy::LocalAware,
+            Self::Auto | Self::Compatible => provider,
             Self::NodePort => HealthCheckPolicy::LocalAware,
             Self::KubeProxy => HealthCheckPolicy::kube_proxy(),
         }

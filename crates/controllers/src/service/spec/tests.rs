@@ -267,6 +267,7 @@ fn drafted_among(view: &ServiceView, nodes: &[NodeView], features: Features) -> 
         selector: node_selector(view, Ok(None)).unwrap(),
     };
     let candidate = |node: &NodeView| Candidate {
+        given_to: None,
         node: Arc::new(node.clone()),
         owners: vec!["fsn".to_owned()],
     };

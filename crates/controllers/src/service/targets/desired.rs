@@ -65,7 +65,10 @@ impl ServiceController {
         let setting = Setting {
             cluster: &self.parts.cluster,
             features,
-            health_checks: self.settings.health_checks.over(profile.health_check),
+            health_checks: self
+                .settings
+                .health_checks
+                .over(profile.health_check, owner.is_own_config),
         };
         let mut draft = draft(service, targets, &setting)?;
         draft.spec.options.keeps_draining = self.inherited_drain(service).is_some();

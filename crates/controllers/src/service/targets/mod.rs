@@ -16,7 +16,7 @@ use cloudkeel_api::{
 };
 
 use super::owner::ServiceOwner;
-use crate::clouds::{Cloud, owner_of};
+use crate::clouds::{Cloud, given_to, owner_of};
 use crate::planted::Bug;
 use crate::view::{NodeView, ServiceView};
 use crate::wellknown::{AUTOSCALER_TAINT, EXCLUDE_LABEL, KARPENTER_TAINT, OUT_OF_SERVICE_TAINT};
@@ -28,6 +28,8 @@ pub struct Candidate {
     pub node: Arc<NodeView>,
     /// Empty if it belongs to none; undecided if there are several.
     pub owners: Vec<String>,
+    /// The cloud that a label or a selector gives it to, although its ID is of a scheme that no cloud here knows.
+    pub given_to: Option<String>,
 }
 
 impl Candidate {
@@ -39,7 +41,12 @@ impl Candidate {
             .filter(|cloud| owner.may_be(cloud))
             .map(|cloud| cloud.name.clone())
             .collect();
-        Self { node, owners }
+        let given_to = given_to(&without_unmanaged(&node.facts), clouds);
+        Self {
+            given_to: given_to.map(|cloud| cloud.name.clone()),
+            node,
+            owners,
+        }
     }
 
     /// Whether it is a machine of this cloud. Several clouds that recognise its ID each look for it; one
@@ -85,7 +92,12 @@ impl TargetRules<'_> {
         if reaches_own && candidate.is_machine_of(own) {
             return Some(self.owner.by);
         }
-        let is_meant = candidate.is_surely_of_one_of(named)
+        let is_given = candidate
+            .given_to
+            .as_ref()
+            .is_some_and(|given| (reaches_own && given == own) || named.contains(given));
+        let is_meant = is_given
+            || candidate.is_surely_of_one_of(named)
             || (self.features.every_node && named.is_empty() && candidate.owners.is_empty());
         (self.features.targets_by_address && is_meant).then_some(TargetBy::Address)
     }
@@ -211,7 +223,9 @@ pub fn relevant_change(
         return before.is_some() || after.is_some();
     };
     // Without an ID, labels may decide whose the Node is.
-    let selects_by_label = selects_by_label || after.facts.provider_id.is_none();
+    let cloud = |node: &NodeView| node.facts.labels.get(names::CLOUD_LABEL).cloned();
+    let selects_by_label =
+        selects_by_label || after.facts.provider_id.is_none() || cloud(before) != cloud(after);
     before.facts.uid != after.facts.uid
         || before.facts.provider_id != after.facts.provider_id
         || before.facts.addresses != after.facts.addresses
