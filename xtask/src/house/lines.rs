@@ -46,13 +46,13 @@ const LIMITS: &[Limit] = &[
         kind: "provider",
         place: "providers/hetzner",
         // Two APIs: the Cloud and Robot.
-        most: 4_110,
+        most: 4_125,
     },
     Limit {
         kind: "provider",
         place: "providers/local",
         // It has every capability.
-        most: 2_440,
+        most: 2_452,
     },
     Limit {
         kind: "provider",

@@ -77,6 +77,27 @@ pub struct TargetHealth {
 }
 
 impl TargetHealth {
+    /// From what the cloud says of each target, once for each listener: `healthy`, `unhealthy`, or anything else. A
+    /// target that serves one listener of several is not out.
+    pub fn of_words<'a, T>(targets: impl IntoIterator<Item = T>) -> Self
+    where
+        T: Iterator<Item = &'a str>,
+    {
+        let mut health = Self::default();
+        for words in targets {
+            let words: Vec<&str> = words.collect();
+            let count = if words.contains(&"healthy") {
+                &mut health.healthy
+            } else if !words.is_empty() && words.iter().all(|word| *word == "unhealthy") {
+                &mut health.unhealthy
+            } else {
+                &mut health.unknown
+            };
+            *count += 1;
+        }
+        health
+    }
+
     /// Whether it is certain that no target gets traffic by its health.
     pub const fn is_outage(self) -> bool {
         self.unhealthy > 0 && self.healthy == 0 && self.unknown == 0

@@ -16,6 +16,7 @@ mod harness;
 mod hetzner;
 mod new_nodes;
 mod nodes;
+mod on_request;
 mod page;
 mod proxies;
 mod routes;

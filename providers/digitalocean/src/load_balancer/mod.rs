@@ -198,11 +198,8 @@ fn report(desired: DesiredState<'_>, have: &Observed) -> Report {
 fn disowned(balancer_ref: &BalancerRef, ours: Option<&LoadBalancer>) -> Report {
     Report {
         status: LoadBalancerStatus {
-            exists: true,
             id: ours.map(|balancer| balancer.id.clone()),
-            ingress: balancer_ref.ingress.clone(),
-            draining: 0,
-            health: None,
+            ..LoadBalancerStatus::of("", balancer_ref.ingress.clone())
         },
         ..Report::default()
     }

@@ -229,21 +229,9 @@ fn report(desired: DesiredState<'_>, have: &Observed, facts: &Facts) -> Report {
     }
 }
 
-/// How many targets pass their checks. A target that serves one port of several is not out.
 fn health_of(targets: &[Target]) -> TargetHealth {
-    let mut health = TargetHealth::default();
-    for target in targets {
-        let statuses = &target.health_status;
-        let count = if statuses.iter().any(|it| it.status == "healthy") {
-            &mut health.healthy
-        } else if !statuses.is_empty() && statuses.iter().all(|it| it.status == "unhealthy") {
-            &mut health.unhealthy
-        } else {
-            &mut health.unknown
-        };
-        *count += 1;
-    }
-    health
+    let targets = targets.iter().map(|target| &target.health_status);
+    TargetHealth::of_words(targets.map(|all| all.iter().map(|it| it.status.as_str())))
 }
 
 /// What cannot be met of what is asked of a balancer that is there. Pure.

@@ -199,11 +199,10 @@ pub(super) fn target_change(diff: TargetDiff<TargetAt>) -> TargetChange {
 /// How many targets drain that are not asked for.
 pub(super) fn unwanted_draining(have: &Observed, balancer: &Balancer) -> usize {
     let wanted = have.desired.as_ref().map(|want| &want.targets.places);
-    let draining = balancer.targets.iter().filter(|target| {
-        target.state == TargetState::Draining
-            && wanted.is_some_and(|wanted| !wanted.contains_key(&target.at))
-    });
-    draining.count()
+    let is_unwanted = |at: &TargetAt| wanted.is_some_and(|wanted| !wanted.contains_key(at));
+    let mut targets = balancer.targets.clone();
+    targets.retain(|it| it.state == TargetState::Draining && is_unwanted(&it.at));
+    targets.len()
 }
 
 /// What does not fit on the balancer: it is left out of the plan.

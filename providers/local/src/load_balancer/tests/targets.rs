@@ -138,7 +138,9 @@ fn a_target_that_cannot_be_reached_says_why() {
             "only takes machines",
         ),
     ] {
-        let DesiredTargets { places, unresolved } = only_target(node, by, &facts);
+        let DesiredTargets {
+            places, unresolved, ..
+        } = only_target(node, by, &facts);
         assert!(places.is_empty(), "{case}");
         assert!(unresolved["n"].contains(why), "{case}: {unresolved:?}");
     }

@@ -179,9 +179,24 @@ fn a_plain_check_with_the_policy_local_is_reported() {
     let neutral = json!({"cloudkeel.dev/lb-health-check-path": "/healthz"});
     for (case, view, policy, expected) in [
         ("plain", with(json!({}), "Local"), NodePort, true),
-        ("it asks kube-proxy", with(json!({}), "Local"), LocalAware, false),
-        ("the policy Cluster", with(json!({}), "Cluster"), NodePort, false),
-        ("the cloud's own annotation", with(own, "Local"), NodePort, false),
+        (
+            "it asks kube-proxy",
+            with(json!({}), "Local"),
+            LocalAware,
+            false,
+        ),
+        (
+            "the policy Cluster",
+            with(json!({}), "Cluster"),
+            NodePort,
+            false,
+        ),
+        (
+            "the cloud's own annotation",
+            with(own, "Local"),
+            NodePort,
+            false,
+        ),
         ("the neutral one", with(neutral, "Local"), NodePort, false),
     ] {
         let reasons = reasons_of(&view, policy);
