@@ -169,7 +169,8 @@ fn a_plain_check_with_the_policy_local_is_reported() {
     };
     let reasons_of = |view: &ServiceView, policy: HealthCheckPolicy| {
         let targets = Ok(Shared::default());
-        let mut setting = setting(&cluster(), ABLE);
+        let cluster = cluster();
+        let mut setting = setting(&cluster, ABLE);
         setting.health_checks = policy;
         let draft = draft(view, targets, &setting).unwrap();
         let reasons = draft.warnings.iter().map(|warning| warning.reason);
