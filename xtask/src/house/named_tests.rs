@@ -1,6 +1,7 @@
 //! Every test that the page of wants names is there.
 
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
@@ -46,7 +47,7 @@ fn named(code: &str) -> impl Iterator<Item = (&str, &str)> {
     let words = code.split_whitespace();
     words.filter_map(|word| {
         word.split_once("::")
-            .filter(|(path, _)| path.ends_with(".rs"))
+            .filter(|(path, _)| Path::new(path).extension().is_some_and(|it| it == "rs"))
     })
 }
 

@@ -83,6 +83,7 @@ fn is_false(service: &ServiceView, kind: &str) -> bool {
     find(service, kind).is_some_and(|had| had.status == "False")
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "every caller wants it wrapped")]
 fn condition(status: bool, reason: &str, message: String) -> Option<ServiceCondition> {
     Some(ServiceCondition {
         status,

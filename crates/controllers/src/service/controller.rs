@@ -274,7 +274,7 @@ impl ServiceController {
         let is_ours = wants_balancer(&service, &self.parts.classes) || self.is_to_go(key, &service);
         let is_ours = is_ours && !Bug::IgnorePause.is_planted();
         if let Some(why) = paused_by(&service.annotations).filter(|_| is_ours) {
-            return self.pause(&service, why);
+            return self.pause(&service, &why);
         }
         self.resume(&service);
         match owner_of_service(&service, &self.parts.classes) {

@@ -14,12 +14,12 @@ use crate::view::{ServiceView, View as _};
 
 impl ServiceController {
     /// Leaves a Service alone, and reports that once. The change that ends the pause enqueues it again.
-    pub(super) fn pause(&self, service: &Arc<ServiceView>, why: String) -> Verdict {
+    pub(super) fn pause(&self, service: &Arc<ServiceView>, why: &str) -> Verdict {
         let is_new = self.records.update(service, |record| {
             record.seen = Arc::clone(service);
             record.applying = None;
             record.removed_since.clear();
-            record.paused.replace(why.clone()).as_ref() != Some(&why)
+            record.paused.replace(why.to_owned()).as_deref() != Some(why)
         });
         if is_new {
             let what = if service.deleting {
