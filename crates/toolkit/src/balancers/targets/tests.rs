@@ -170,8 +170,8 @@ fn the_last_targets_stay_while_a_wanted_node_cannot_be_resolved() {
 /// Targets 1 to 9: the first six in zone a, then two in b, one in c.
 fn in_zones() -> DesiredTargets<u64> {
     let mut targets = wanted((1..10).map(|id| (id, SERVING)));
-    for (id, target) in &mut targets.places {
-        let zone = ["a", "a", "a", "a", "a", "a", "b", "b", "c"][*id as usize - 1];
+    let zones = ["a", "a", "a", "a", "a", "a", "b", "b", "c"];
+    for (target, zone) in targets.places.values_mut().zip(zones) {
         target.zone = Some(zone.to_owned());
     }
     targets
