@@ -5,6 +5,7 @@ pub(crate) mod ignored;
 pub(crate) mod lines;
 mod links;
 mod markdown;
+mod named_tests;
 mod rules;
 pub(crate) mod words;
 
@@ -27,6 +28,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Outcome> {
     broken.extend(lines::count(workspace)?.findings());
     broken.extend(words::findings(workspace)?);
     broken.extend(links::findings(workspace)?);
+    broken.extend(named_tests::findings(workspace)?);
     let screen = workspace.screen();
     for finding in &broken {
         screen.line(finding);

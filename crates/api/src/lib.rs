@@ -62,13 +62,14 @@ pub use key::{
 };
 pub use label::{LabelProblem, check_label, is_dns_subdomain, is_label_key, is_label_value};
 pub use load_balancer::{
-    Affinity, Algorithm, BalancerProfile, BalancerRef, Busy, DesiredState, Driven, Executed,
-    Failures, Features, HealthCheck, HealthCheckPolicy, HealthProbe, HealthState, Ingress,
-    IpFamilyPolicy, IpMode, Limits, Listener, LoadBalancerDriver, LoadBalancerSpec,
-    LoadBalancerStatus, LoadBalancers, LockKey, Observation, Options, Outcome, OwnedResource, Plan,
-    PlannedStep, Protocol, ProxyProtocol, ProxyProtocols, Report, ResourceKind, ServiceChanges,
-    ServiceCondition, ServiceRef, Step, StepAction, StepOutcome, Target, TargetBy, TargetHealth,
-    TargetState, TrafficPolicy,
+    Affinity, Algorithm, BalancerProfile, BalancerRef, Busy, CheckProtocol, DesiredState,
+    DriftPolicy, Driven, Executed, Failures, Features, HealthCheck, HealthCheckPolicy, HealthProbe,
+    HealthState, HealthSummary, Ingress, IpFamilyPolicy, IpMode, Limits, Listener,
+    LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus, LoadBalancers, LockKey, Observation,
+    Options, Outcome, OwnedResource, Plan, PlannedStep, Protocol, ProxyProtocol,
+    ProxyProtocolChoice, ProxyProtocols, Report, ResourceKind, ServiceChanges, ServiceCondition,
+    ServiceRef, Step, StepAction, StepOutcome, Target, TargetBy, TargetHealth, TargetState,
+    TrafficPolicy,
 };
 pub use log_message::{LogMessage, LogSeverity};
 pub use node::NodeFacts;

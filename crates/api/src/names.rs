@@ -3,7 +3,10 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::{AnnotationKey, Documented, KeyDoc};
+use crate::{
+    Algorithm, AnnotationKey, CheckProtocol, Documented, DriftPolicy, IpMode, KeyDoc,
+    ProxyProtocolChoice,
+};
 
 /// Node label: with the value `true`, the Node is never changed or deleted.
 pub const UNMANAGED_LABEL: &str = "cloudkeel.dev/unmanaged";
@@ -28,11 +31,27 @@ pub const DELETE_NOW: AnnotationKey<bool> = AnnotationKey::new(
 )
 .with_default("false");
 
+/// Service and Node annotation: leave it as it is.
+pub const PAUSED: AnnotationKey<bool> = AnnotationKey::new(
+    "cloudkeel.dev/paused",
+    "On a Service or a Node: as long as it is `true`, cloudkeel does not write to it, and changes and deletes nothing \
+     for it in the cloud. A value that cannot be read pauses too.",
+)
+.with_default("false");
+
 /// Service annotation: take over a balancer.
 pub const ADOPT: AnnotationKey<String> = AnnotationKey::new(
     "cloudkeel.dev/adopt",
     "On a Service: adopt the load balancer with this ID. Rejected if it belongs to another Service or cluster.",
 );
+
+/// Service annotation: the balancer outlives the Service.
+pub const LB_RETAIN: AnnotationKey<bool> = AnnotationKey::new(
+    "cloudkeel.dev/lb-retain",
+    "Whether the load balancer stays, without its owner labels, when the Service goes or needs none any more. A value that \
+     cannot be read keeps it too.",
+)
+.with_default("false");
 
 /// Service annotation: name of the balancer.
 pub const LB_NAME: AnnotationKey<String> = AnnotationKey::new(
@@ -52,14 +71,21 @@ pub const LB_TYPE: AnnotationKey<String> = AnnotationKey::new(
     "The cloud's type, size or flavour of load balancer.",
 );
 
+/// Service annotation: what happens to drift.
+pub const LB_DRIFT: AnnotationKey<DriftPolicy> = AnnotationKey::new(
+    "cloudkeel.dev/lb-drift",
+    "What happens if another client changes the load balancer: `repair`, `report` or `off`. Without it, \
+     `--load-balancer-drift` decides.",
+);
+
 /// Service annotation: balancing algorithm.
-pub const LB_ALGORITHM: AnnotationKey<String> = AnnotationKey::new(
+pub const LB_ALGORITHM: AnnotationKey<Algorithm> = AnnotationKey::new(
     "cloudkeel.dev/lb-algorithm",
     "How connections are distributed: `round-robin`, `least-connections` or `source-ip`.",
 );
 
 /// Service annotation: PROXY protocol.
-pub const LB_PROXY_PROTOCOL: AnnotationKey<String> = AnnotationKey::new(
+pub const LB_PROXY_PROTOCOL: AnnotationKey<ProxyProtocolChoice> = AnnotationKey::new(
     "cloudkeel.dev/lb-proxy-protocol",
     "PROXY protocol towards the targets: `v1`, `v2` or `off`.",
 );
@@ -71,7 +97,7 @@ pub const LB_NODE_SELECTOR: AnnotationKey<String> = AnnotationKey::new(
 );
 
 /// Service annotation: protocol of the health check.
-pub const LB_HEALTH_CHECK_PROTOCOL: AnnotationKey<String> = AnnotationKey::new(
+pub const LB_HEALTH_CHECK_PROTOCOL: AnnotationKey<CheckProtocol> = AnnotationKey::new(
     "cloudkeel.dev/lb-health-check-protocol",
     "The protocol of the health check: `tcp`, `http` or `https`.",
 );
@@ -115,7 +141,8 @@ pub const LB_HEALTH_CHECK_HEALTHY_THRESHOLD: AnnotationKey<u32> = AnnotationKey:
 /// Service annotation: draining time.
 pub const LB_DRAIN_SECONDS: AnnotationKey<u32> = AnnotationKey::new(
     "cloudkeel.dev/lb-drain-seconds",
-    "How long a removed target may finish its connections, where the cloud can drain.",
+    "How long a target that is removed may finish its connections. In clouds that cannot drain, a Node that leaves stays \
+     a target for so long once others serve; `0` removes it at once.",
 );
 
 /// Service annotation: requested address.
@@ -130,15 +157,25 @@ pub const LB_HOSTNAME: AnnotationKey<String> = AnnotationKey::new(
     "A hostname to publish in the Service's status in place of addresses.",
 );
 
+/// Service annotation: whether Pods may go past the balancer.
+pub const LB_IP_MODE: AnnotationKey<IpMode> = AnnotationKey::new(
+    "cloudkeel.dev/lb-ip-mode",
+    "The `ipMode` of published addresses: with `vip`, Pods reach the Service without the load balancer; with `proxy`, \
+     through it. Without it, `proxy` where the load balancer sends the PROXY protocol.",
+);
+
 /// Every annotation of our own, for the reference page and for finding typos.
 pub fn annotation_docs() -> Vec<KeyDoc> {
-    let keys: [&dyn Documented; 19] = [
+    let keys: [&dyn Documented; 23] = [
         &HOLD,
         &DELETE_NOW,
+        &PAUSED,
         &ADOPT,
+        &LB_RETAIN,
         &LB_NAME,
         &LB_INTERNAL,
         &LB_TYPE,
+        &LB_DRIFT,
         &LB_ALGORITHM,
         &LB_PROXY_PROTOCOL,
         &LB_NODE_SELECTOR,
@@ -152,6 +189,7 @@ pub fn annotation_docs() -> Vec<KeyDoc> {
         &LB_DRAIN_SECONDS,
         &LB_IP,
         &LB_HOSTNAME,
+        &LB_IP_MODE,
     ];
     keys.into_iter().map(Documented::doc).collect()
 }

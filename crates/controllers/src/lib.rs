@@ -7,6 +7,7 @@ pub mod lifecycle;
 mod log_messages;
 mod name;
 pub mod node;
+mod paused;
 pub mod planted;
 pub mod report;
 pub mod route;

@@ -30,6 +30,13 @@ cloudkeel_api::log_messages! {
         "The Node has waited for 10 s; `err` says for what. cloudkeel retries until it succeeds. Logged once for each \
          Node, with the Event `InitializationDelayed`.",
         "Correct what `err` names.";
+    NODE_PAUSED: Info "node is paused",
+        "The annotation `cloudkeel.dev/paused` is on the Node: cloudkeel does not write to it, does not delete it, and \
+         changes none of its routes. Balancers keep it as a target.",
+        "Nothing, or remove the annotation.";
+    NODE_RESUMED: Info "node is not paused any more",
+        "The annotation is gone, and cloudkeel takes care of the Node again.",
+        "Nothing.";
     NODE_DIFFERS: Warn "node differs from its instance",
         "The cloud's data about the instance differ from the Node, and cloudkeel does not write them to it; `reason` \
          and `err` are those of the Event on the Node. Logged once until it changes.",
@@ -90,6 +97,13 @@ cloudkeel_api::log_messages! {
         "Wait for the API server.";
     SERVICE_DELETED_WITHOUT_FINALIZER: Info "service was deleted without its finalizer, deleting its load balancer",
         "Another client removed the finalizer.",
+        "Nothing.";
+    SERVICE_PAUSED: Info "service is paused",
+        "The annotation `cloudkeel.dev/paused` is on the Service: cloudkeel neither writes to it nor changes anything \
+         for it in the cloud. `why` says if its value cannot be read.",
+        "Nothing, or remove the annotation.";
+    SERVICE_RESUMED: Info "service is not paused any more",
+        "The annotation is gone, and the load balancer is reconciled.",
         "Nothing.";
     LOAD_BALANCER_CHANGED: Info "changed load balancer",
         "cloudkeel changed something in the cloud (`step`).",

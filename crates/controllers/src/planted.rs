@@ -74,6 +74,8 @@ bugs! {
     IgnoreDeletionLimiter = "ignore-deletion-limiter",
     /// A Node is deleted although an annotation holds it.
     IgnoreHold = "ignore-hold",
+    /// A Node or a Service is worked on although it is paused.
+    IgnorePause = "ignore-pause",
     /// The taint goes before the addresses are written.
     TaintBeforeAddresses = "taint-before-addresses",
     /// A Node is matched by name in a list that is older than the Node.

@@ -7,6 +7,8 @@ pub const SHUTDOWN_TAINT: &str = "node.cloudprovider.kubernetes.io/shutdown";
 /// Taint: the cluster autoscaler is about to remove the Node.
 pub const AUTOSCALER_TAINT: &str = "ToBeDeletedByClusterAutoscaler";
 
+/// Taint: the operator or the cloud says that the machine is down for good; its Pods are moved by force.
+pub const OUT_OF_SERVICE_TAINT: &str = "node.kubernetes.io/out-of-service";
 /// Taint: Karpenter is about to remove the Node.
 pub const KARPENTER_TAINT: &str = "karpenter.sh/disrupted";
 

@@ -5,7 +5,9 @@
 mod tests {
     use std::net::IpAddr;
 
-    use cloudkeel_api::{Ingress, IpMode, LoadBalancerStatus, Outcome, Plan, ServiceChanges};
+    use cloudkeel_api::{
+        Ingress, IpMode, LoadBalancerStatus, Options, Outcome, Plan, ServiceChanges,
+    };
     use cloudkeel_controllers::service::status::StatusUpdate;
     use cloudkeel_controllers::service::{conditions, status};
     use cloudkeel_controllers::view::{ServiceView, View as _};
@@ -110,7 +112,7 @@ mod tests {
             },
             done: Plan::default(),
         };
-        StatusUpdate::of(&outcome, "fsn", None)
+        StatusUpdate::of(&outcome, "fsn", &Options::default())
     }
 
     async fn the_finalizer_comes_and_goes_and_those_of_others_stay(on: EitherApi) {

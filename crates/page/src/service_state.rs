@@ -12,6 +12,8 @@ pub enum SyncState {
     Failing,
     /// The cloud is still working on it.
     Waiting,
+    /// The Service is paused.
+    Paused,
     /// It is being synced.
     Working,
     /// It is in its desired state.
@@ -39,11 +41,14 @@ pub struct ServiceFacts<'a> {
 impl ServiceFacts<'_> {
     /// The state as text, and its severity.
     pub fn state(self) -> (&'static str, Level) {
-        use SyncState::{Failing, Settled, Waiting, Working};
+        use SyncState::{Failing, Paused, Settled, Waiting, Working};
         if self.is_wanted && !self.is_served && self.sync.is_none() {
             return (NOT_SERVED, Level::Neutral);
         }
         match (self.is_wanted, self.has_address, self.sync) {
+            (false, _, Some(Paused)) => ("paused, is not removed", Level::Warning),
+            (true, true, Some(Paused)) => ("in service, paused", Level::Warning),
+            (true, false, Some(Paused)) => ("paused", Level::Warning),
             (false, _, Some(Failing)) => ("cannot be removed", Level::Bad),
             (false, _, _) => ("is being removed", Level::Neutral),
             (true, true, Some(Failing)) => ("in service, sync fails", Level::Bad),
@@ -78,7 +83,7 @@ mod tests {
     use super::*;
 
     use Level::{Bad, Good, Neutral, Warning};
-    use SyncState::{Failing, Settled, Waiting, Working};
+    use SyncState::{Failing, Paused, Settled, Waiting, Working};
 
     fn facts(is_wanted: bool, has_address: bool, sync: Option<SyncState>) -> ServiceFacts<'static> {
         ServiceFacts {
@@ -97,6 +102,9 @@ mod tests {
             (true, false, Some(Working), "pending", Neutral),
             (true, false, Some(Waiting), "waits", Warning),
             (true, false, Some(Failing), "sync fails", Bad),
+            (true, true, Some(Paused), "in service, paused", Warning),
+            (true, false, Some(Paused), "paused", Warning),
+            (false, true, Some(Paused), "paused, is not removed", Warning),
             (true, true, None, "in service", Good),
             (true, true, Some(Settled), "in service", Good),
             (true, true, Some(Working), "in service, changes", Good),

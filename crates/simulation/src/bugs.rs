@@ -11,6 +11,7 @@ use crate::plan::Plan;
 pub const fn broken_by(bug: Bug) -> &'static [Invariant] {
     match bug {
         Bug::DeleteOnFirstAbsence => &[Invariant::NodeDeletionProven],
+        Bug::IgnorePause => &[Invariant::PausedStays],
         Bug::IgnoreHold => &[Invariant::HeldNodeStays],
         // A Node that is deleted as the watch showed it has changed since: its kubelet is back, or it is held.
         Bug::ActOnStaleCache => &[Invariant::NodeDeletionProven, Invariant::HeldNodeStays],
@@ -70,6 +71,7 @@ pub fn can_show(bug: Bug, plan: &Plan) -> bool {
         Bug::CountWaitingNodes => plan.has_all(Action::ToggleAutoscalerTaint),
         Bug::CountUnmanagedNodes => plan.has_all(Action::ToggleExclusion),
         Bug::FenceByTimerAlone => plan.freezes_a_leader(),
+        Bug::IgnorePause => plan.has(&Action::PauseService(0)),
         _ => true,
     }
 }

@@ -69,6 +69,11 @@ impl Plan {
         self.actions.iter().any(freezes)
     }
 
+    /// Whether this happens.
+    pub(crate) fn has(&self, action: &Action) -> bool {
+        self.actions.iter().any(|timed| timed.action == *action)
+    }
+
     /// Whether this happens to all machines that are mostly there from the start.
     pub(crate) fn has_all(&self, action: impl Fn(usize) -> Action) -> bool {
         let happens = |wanted: &Action| self.actions.iter().any(|timed| timed.action == *wanted);

@@ -53,6 +53,7 @@ macro_rules! keywords {
 
         impl $crate::reexport::cloudkeel_api::KeyValue for $name {
             const TYPE: &'static str = $crate::one_of!("", $($word),+);
+            const CHOICES: &'static [&'static str] = &[$($word),+];
 
             fn parse(text: &str) -> ::std::result::Result<Self, ::std::string::String> {
                 let text = $crate::folded!(text $(, $exact)?);

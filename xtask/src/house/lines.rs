@@ -52,7 +52,7 @@ const LIMITS: &[Limit] = &[
         kind: "provider",
         place: "providers/local",
         // It has every capability.
-        most: 2_450,
+        most: 2_452,
     },
     Limit {
         kind: "provider",

@@ -90,20 +90,32 @@ pub struct UnknownAnnotation {
 }
 
 /// Annotations that start with `prefix` but are not in the table: typos that would otherwise be ignored silently.
+///
+/// Some in the table may stand under another prefix, which others use too. Under those only what is spelt nearly like
+/// one in the table counts.
 pub fn unknown_annotations(
     prefix: &str,
     table: &[KeyDoc],
     annotations: &BTreeMap<String, String>,
 ) -> Vec<UnknownAnnotation> {
-    annotations
-        .keys()
-        .filter(|name| name.starts_with(prefix))
-        .filter(|name| !table.iter().any(|doc| doc.name == name.as_str()))
-        .map(|name| UnknownAnnotation {
+    let unknown = annotations.keys().filter(|name| {
+        let mut known = table.iter().map(|doc| doc.name);
+        !known.any(|known| known == name.as_str())
+    });
+    let reported = unknown.filter_map(|name| {
+        let is_ours = name.starts_with(prefix);
+        let nearest = if is_ours {
+            nearest_annotation(prefix, name, table)
+        } else {
+            let (domain, _) = name.split_once('/')?;
+            nearest_annotation(&format!("{domain}/"), name, table)
+        };
+        (is_ours || nearest.is_some()).then(|| UnknownAnnotation {
             name: name.clone(),
-            nearest: nearest_annotation(prefix, name, table),
+            nearest,
         })
-        .collect()
+    });
+    reported.collect()
 }
 
 /// Compares the part after the prefix, because the prefix alone would make all of them similar.
@@ -143,6 +155,26 @@ mod tests {
             Ok(Some(8080))
         );
         assert!(PORT.get(&annotations(&[(PORT.name(), "")])).is_err());
+    }
+
+    #[test]
+    fn under_a_prefix_of_others_only_what_is_nearly_ours_is_found() {
+        const ELSEWHERE: AnnotationKey<bool> =
+            AnnotationKey::new("service.example.org/lb-internal", "Internal.");
+        let table = [TYPE.doc(), ELSEWHERE.doc()];
+        let given = annotations(&[
+            ("service.example.org/lb-internel", "true"),
+            ("service.example.org/something-else", "true"),
+            ("lb-internel", "true"),
+        ]);
+        let found = UnknownAnnotation {
+            name: "service.example.org/lb-internel".into(),
+            nearest: Some("service.example.org/lb-internal"),
+        };
+        assert_eq!(
+            unknown_annotations("lb.example.com/", &table, &given),
+            [found]
+        );
     }
 
     #[test]

@@ -30,6 +30,9 @@ pub struct KeyDoc {
     pub name: &'static str,
     /// The type of its value.
     pub value_type: &'static str,
+    /// The words that its value may be, if it is one of a few.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub choices: &'static [&'static str],
     /// Its default; `None` if there is none.
     pub default: Option<&'static str>,
     /// Whether it must be given.
@@ -81,6 +84,7 @@ mod tests {
             place: KeyPlace::Config,
             name: "mode",
             value_type: "text",
+            choices: &[],
             default: Some("a|b"),
             required: false,
             secret: false,

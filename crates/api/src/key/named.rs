@@ -48,6 +48,7 @@ impl<T: KeyValue> Named<T> {
             place,
             name: self.name,
             value_type: T::TYPE,
+            choices: T::CHOICES,
             default: self.default,
             required,
             secret: T::SECRET,

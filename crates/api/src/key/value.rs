@@ -15,6 +15,9 @@ pub trait KeyValue: Sized {
     /// The name of the type in the reference.
     const TYPE: &'static str;
 
+    /// The words that it may be, if it is one of a few.
+    const CHOICES: &'static [&'static str] = &[];
+
     /// Whether the value must not be printed.
     const SECRET: bool = false;
 

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 pub use self::driven::Driven;
 use super::{
     BalancerProfile, DesiredState, Failures, LoadBalancerStatus, LockKey, OwnedResource, Plan,
-    ServiceChanges, Step, TargetHealth,
+    ServiceChanges, Step,
 };
 use crate::{BalancerRef, CloudError, LabelSelector, LoadBalancerSpec, Problem, UnknownAnnotation};
 
@@ -54,8 +54,6 @@ pub struct Report {
     /// What stays on purpose although the Service goes, in words: what is protected from deletion, disowned or
     /// released. The plan leaves it out.
     pub kept: Vec<String>,
-    /// The health of its targets, if the observation shows it. Nothing is planned from it.
-    pub target_health: Vec<TargetHealth>,
 }
 
 /// What a look at a balancer shows: what there is to do, and its face as it is.

@@ -1,5 +1,6 @@
 //! How targets are checked, and who decides it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -111,4 +112,98 @@ pub enum HealthState {
     Unhealthy,
     /// It was not checked yet, or the cloud does not say.
     Unknown,
+}
+
+/// How many targets of a balancer answer their health checks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HealthSummary {
+    /// They answer, at least for one listener.
+    pub healthy: usize,
+    /// They do not, for any listener.
+    pub unhealthy: usize,
+    /// The cloud does not say so of every listener.
+    pub unknown: usize,
+}
+
+impl HealthSummary {
+    /// Counts targets. One that serves a listener of several is not out. `None` if the cloud shows no health.
+    pub fn of(targets: &[TargetHealth]) -> Option<Self> {
+        let mut states = BTreeMap::<&str, Vec<HealthState>>::new();
+        for of_listener in targets {
+            let known = states.entry(&of_listener.target).or_default();
+            known.push(of_listener.state);
+        }
+        let mut summary = Self::default();
+        for states in states.values() {
+            let count = if states.contains(&HealthState::Healthy) {
+                &mut summary.healthy
+            } else if states.contains(&HealthState::Unknown) {
+                &mut summary.unknown
+            } else {
+                &mut summary.unhealthy
+            };
+            *count += 1;
+        }
+        (!targets.is_empty()).then_some(summary)
+    }
+
+    /// Whether it is certain that no target gets traffic by its health.
+    pub const fn is_outage(self) -> bool {
+        self.unhealthy > 0 && self.healthy == 0 && self.unknown == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_out_only_if_it_fails_for_every_listener() {
+        use HealthState::{Healthy, Unhealthy, Unknown};
+        let health = |states: &[(&str, HealthState)]| {
+            let targets = states.iter().map(|(target, state)| TargetHealth {
+                target: (*target).to_owned(),
+                listener: None,
+                state: *state,
+            });
+            HealthSummary::of(&targets.collect::<Vec<_>>())
+        };
+        let summary = |healthy, unhealthy, unknown| {
+            Some(HealthSummary {
+                healthy,
+                unhealthy,
+                unknown,
+            })
+        };
+        for (case, states, expected, is_outage) in [
+            ("none", &[][..], None, false),
+            (
+                "one of two",
+                &[("a", Healthy), ("a", Unhealthy)],
+                summary(1, 0, 0),
+                false,
+            ),
+            (
+                "all",
+                &[("a", Unhealthy), ("a", Unhealthy), ("b", Unhealthy)],
+                summary(0, 2, 0),
+                true,
+            ),
+            (
+                "not sure",
+                &[("a", Unhealthy), ("a", Unknown), ("b", Unhealthy)],
+                summary(0, 1, 1),
+                false,
+            ),
+        ] {
+            let health = health(states);
+            assert_eq!(health, expected, "{case}");
+            assert_eq!(
+                health.is_some_and(HealthSummary::is_outage),
+                is_outage,
+                "{case}"
+            );
+        }
+    }
 }

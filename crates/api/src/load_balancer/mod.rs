@@ -1,5 +1,6 @@
 //! Load balancers: what is asked for, what is done, and the capability itself.
 
+mod choices;
 mod driver;
 mod health;
 mod plain;
@@ -13,8 +14,11 @@ use std::fmt;
 use async_trait::async_trait;
 use serde::Serialize;
 
+pub use choices::{CheckProtocol, DriftPolicy, ProxyProtocolChoice};
 pub use driver::{Busy, Driven, Executed, LoadBalancerDriver, Observation, Report, StepOutcome};
-pub use health::{HealthCheck, HealthCheckPolicy, HealthProbe, HealthState, TargetHealth};
+pub use health::{
+    HealthCheck, HealthCheckPolicy, HealthProbe, HealthState, HealthSummary, TargetHealth,
+};
 pub use plan::{Plan, PlannedStep, Step, StepAction};
 pub use spec::{
     Affinity, Algorithm, BalancerRef, DesiredState, IpFamilyPolicy, Listener, LoadBalancerSpec,

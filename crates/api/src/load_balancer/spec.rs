@@ -8,7 +8,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-use crate::{ClusterIdentity, HealthCheck, Ingress, IpFamily, NodeFacts, Shared};
+use crate::{ClusterIdentity, HealthCheck, Ingress, IpFamily, IpMode, NodeFacts, Shared};
 
 /// Which Service.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -216,6 +216,11 @@ pub struct Options {
     pub drain: Option<Duration>,
     /// A hostname to publish in place of addresses.
     pub hostname: Option<String>,
+    /// The `ipMode` of the addresses, in place of the cloud's own.
+    pub ip_mode: Option<IpMode>,
+    /// Targets that drain stay although they are not asked for any more: an earlier leader may have begun to drain
+    /// them. Never asked for by a Service.
+    pub keeps_draining: bool,
 }
 
 /// Everything a Service asks for.

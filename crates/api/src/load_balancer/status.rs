@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::Plan;
+use super::{Plan, TargetHealth};
 use crate::{CloudError, ErrorKind, ServiceRef};
 
 /// `ipMode` of an ingress address.
@@ -58,6 +58,10 @@ pub struct LoadBalancerStatus {
     pub id: Option<String>,
     /// Where clients find it.
     pub ingress: Vec<Ingress>,
+    /// How many targets drain that are not asked for any more.
+    pub draining: usize,
+    /// The health of its targets, where the observation shows it. Nothing is planned from it.
+    pub health: Vec<TargetHealth>,
 }
 
 impl LoadBalancerStatus {
@@ -67,6 +71,8 @@ impl LoadBalancerStatus {
             exists: true,
             id: Some(id.into()),
             ingress,
+            draining: 0,
+            health: Vec::new(),
         }
     }
 }

@@ -223,10 +223,16 @@ fn the_reference_pages_are_up_to_date() {
     assert!(names.contains(&"flags"), "{list}");
     for name in names {
         let printed = stdout(&cloudkeel(&["docs", name]));
-        let kept = std::fs::read_to_string(folder.join(format!("{name}.md"))).unwrap_or_default();
+        let extension = if name.starts_with("schema-") {
+            "json"
+        } else {
+            "md"
+        };
+        let file = format!("{name}.{extension}");
+        let kept = std::fs::read_to_string(folder.join(&file)).unwrap_or_default();
         assert_eq!(
             kept, printed,
-            "docs/reference/{name}.md is out of date: run `cargo xtask docs`"
+            "docs/reference/{file} is out of date: run `cargo xtask docs`"
         );
     }
 }

@@ -404,6 +404,48 @@ async fn hetzners_own_node_selector_follows_the_labels_of_nodes_without_drift_ch
     swap.serves(&["node-2"]).await;
 }
 
+#[tokio::test]
+async fn a_retained_balancer_is_adopted_by_a_successor() {
+    let swap = Swap::new().await;
+    let _ccm = swap.start();
+    swap.join().await;
+    let retained = service("old").annotation("cloudkeel.dev/lb-retain", "true");
+    swap.create(retained).await;
+    swap.serves(&["node-1", "node-2"]).await;
+    let client = swap.control_plane.client();
+    wait_for_service(&client, "default", "old", DEADLINE, has_address).await;
+    let before = swap.balancer().expect("a balancer");
+    swap.deletes("old").await;
+    let left = swap.balancer().expect("it stays");
+    assert_eq!((left.id, &left.targets), (before.id, &before.targets));
+    let owner = "hcloud-ccm/service-uid";
+    assert!(!left.labels.contains_key(owner), "{:?}", left.labels);
+    let id = left.id.to_string();
+    let successor = service("web").annotation("cloudkeel.dev/adopt", &id);
+    swap.create(successor).await;
+    wait_for_service(&client, "default", "web", DEADLINE, has_address).await;
+    let [adopted] = swap
+        .cloud
+        .load_balancers()
+        .try_into()
+        .expect("one balancer");
+    assert_eq!((adopted.id, &adopted.public), (before.id, &before.public));
+
+    // A pause stops everything, and a Node that leaves stays for its time where the cloud cannot drain.
+    swap.annotate("cloudkeel.dev/paused", Some("true")).await;
+    swap.wait_for_event("Paused", "cloudkeel.dev/paused").await;
+    swap.cloud.reset_calls();
+    swap.label(
+        "node-1",
+        json!({"node.kubernetes.io/exclude-from-external-load-balancers": ""}),
+    )
+    .await;
+    swap.delete("web").await;
+    swap.annotate("cloudkeel.dev/paused", None).await;
+    swap.is_gone("web").await;
+    assert_eq!(swap.cloud.load_balancers(), []);
+}
+
 fn is_initialized(node: &Node) -> bool {
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
     let taints = taints.into_iter().flatten();

@@ -17,6 +17,7 @@ mod harness;
 mod hetzner;
 mod new_nodes;
 mod nodes;
+mod on_request;
 mod page;
 mod plan;
 mod plan_fixture;

@@ -14,8 +14,8 @@ use cloudkeel_api::{Clock, CloudProvider, LabelSelector};
 pub use availability::{Availability, Unavailable};
 use describe::Descriptions;
 pub use inventory::{Inventory, Snapshot};
-pub(crate) use ownership::labels_contradicted;
 pub use ownership::{Owner, owner_of};
+pub(crate) use ownership::{given_to, labels_contradicted};
 pub use provider_cell::ProviderCell;
 use scope::Scope;
 pub(crate) use scope::{

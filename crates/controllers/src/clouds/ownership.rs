@@ -127,6 +127,26 @@ fn meant_by_labels<'a>(node: &NodeFacts, clouds: &[&'a Arc<Cloud>]) -> Option<&'
     named.or(selected).copied()
 }
 
+/// The cloud that a label or a selector gives a Node to whose ID is of a scheme that no cloud here knows, such as `k3s://`.
+/// The Node is still no cloud's: nothing is written to it, and it is never deleted. It may be a target by its address.
+pub(crate) fn given_to<'a>(node: &NodeFacts, clouds: &'a [Arc<Cloud>]) -> Option<&'a Arc<Cloud>> {
+    let id = node.provider_id.as_ref()?;
+    id.scheme()?;
+    let is_foreign = |cloud: &Arc<Cloud>| {
+        let recognition = cloud.provider().recognize_node(node);
+        matches!(recognition, None | Some(Recognition::Foreign))
+    };
+    let is_unmanaged = node.labels.get(names::UNMANAGED_LABEL);
+    if id.check().is_err()
+        || is_unmanaged.is_some_and(|value| value == "true")
+        || !clouds.iter().all(is_foreign)
+    {
+        return None;
+    }
+    let all: Vec<_> = clouds.iter().collect();
+    meant_by_labels(node, &all)
+}
+
 /// Why the cloud that the labels of a Node point at does not know its ID, if that is another account's: its credential may be
 /// the wrong one.
 pub(crate) fn labels_contradicted(node: &NodeFacts, clouds: &[Arc<Cloud>]) -> Option<String> {

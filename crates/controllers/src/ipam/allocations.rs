@@ -7,6 +7,7 @@ use cloudkeel_api::{NodeFacts, names};
 use ipnet::IpNet;
 
 use super::cidr_set::CidrSet;
+use crate::paused::paused_by;
 use crate::runtime::Unobserved;
 use crate::view::NodeView;
 
@@ -123,7 +124,7 @@ impl Allocations {
                 Step::Done(Vec::new())
             }
             // What is reserved stays so until the Node is gone: a write may still be on its way.
-            _ if node.deleting || is_unmanaged(&node.facts) => Step::Done(Vec::new()),
+            _ if node.deleting || is_left_alone(&node.facts) => Step::Done(Vec::new()),
             Some(allocation) => Step::Write(allocation.cidrs.clone()),
             None => self.reserve(&node.facts),
         }
@@ -266,10 +267,10 @@ fn observed<T>(
     outcome
 }
 
-/// Whether a person wants the Node to be left alone. What it has is noted all the same.
-pub(super) fn is_unmanaged(node: &NodeFacts) -> bool {
+/// Whether a person wants the Node to be left alone, for good or for now. What it has is noted all the same.
+pub(super) fn is_left_alone(node: &NodeFacts) -> bool {
     let label = node.labels.get(names::UNMANAGED_LABEL);
-    label.is_some_and(|value| value == "true")
+    label.is_some_and(|value| value == "true") || paused_by(&node.annotations).is_some()
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ use crate::view::{Change, NodeView};
 use crate::{Controller, ControllerName};
 
 pub use allocations::IpamObserver;
-use allocations::{Allocations, PodCidrProblem, Step, is_unmanaged};
+use allocations::{Allocations, PodCidrProblem, Step, is_left_alone};
 pub use settings::IpamSettings;
 
 /// The component under which Events are reported.
@@ -297,7 +297,7 @@ fn concerns(change: &Change<NodeView>) -> Option<(String, Urgency)> {
         (Some(before), Some(after)) => {
             let is_recreated = before.facts.uid != after.facts.uid;
             let has_other_cidrs = before.facts.pod_cidrs != after.facts.pod_cidrs;
-            let is_managed_now = is_unmanaged(&before.facts) && !is_unmanaged(&after.facts);
+            let is_managed_now = is_left_alone(&before.facts) && !is_left_alone(&after.facts);
             (is_recreated || has_other_cidrs || is_managed_now)
                 .then(|| (after.facts.name.clone(), Urgency::Change))
         }

@@ -294,6 +294,19 @@ async fn an_unmanaged_node_gets_nothing_until_it_is_managed_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_paused_node_gets_nothing_until_the_pause_ends() {
+    let lab = Lab::start(&settings(&["10.0.0.0/24"]), &[]).await;
+    let pause = |value: &str| json!({"metadata": {"annotations": {"cloudkeel.dev/paused": value}}});
+    lab.api.create("a", &[]);
+    lab.api.change("a", &pause("true"));
+    lab.see("a").await;
+    assert_eq!(lab.api.requests(), [] as [&str; 0]);
+    lab.api.change("a", &pause("false"));
+    lab.see("a").await;
+    assert_eq!(lab.api.cidrs("a"), "10.0.0.0/24");
+}
+
+#[tokio::test(start_paused = true)]
 async fn conflicts_and_short_troubles_are_over_within_three_tries() {
     let lab = Lab::start(&settings(&["10.0.0.0/22"]), &[]).await;
     lab.api.fail(&[Fault::Refused(409), Fault::Lost]);

@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
 use super::doubt::ScopeDoubt;
+use crate::paused::paused_by;
 use crate::planted::Bug;
 use crate::view::{NodeView, Readiness};
 use crate::wellknown::UNINITIALIZED_TAINT;
@@ -189,6 +190,9 @@ pub fn decide_deletion(
     }
     if node.deleting {
         return keep("it is being deleted already");
+    }
+    if let Some(why) = paused_by(&node.facts.annotations) {
+        return keep(&format!("it is {why}"));
     }
     match names::HOLD.get(&node.facts.annotations) {
         Ok(Some(false) | None) => {}

@@ -37,6 +37,8 @@ use crate::clouds::{
     Belonging, Cloud, Owner, after_each_replacement, is_another_instance, labels_contradicted,
     owner_of,
 };
+use crate::paused::paused_by;
+use crate::planted::Bug;
 use crate::report::{ControllerReport, DeletionReport, PendingDeletion, StopReport};
 use crate::runtime::{Backoff, Listener, Queue, Records, Urgency, Verdict, run};
 use crate::view::{Change, NodeView, Readiness};
@@ -181,12 +183,20 @@ impl LifecycleController {
     async fn reconcile(&self, name: String) -> Verdict {
         let began = Instant::now();
         let verdict = match self.parts.nodes.get(&name).filter(|node| !node.deleting) {
+            Some(node) if is_paused(&node) => self.handle_paused(&node),
             Some(node) if node.readiness == Readiness::Ready => self.handle_ready(&node).await,
             Some(node) => self.handle_not_ready(&node).await,
             None => Verdict::Done,
         };
         self.parts.observer.reconciled(began.elapsed());
         verdict
+    }
+
+    /// A paused Node is neither tainted nor deleted. What is known of it begins anew when the pause ends.
+    fn handle_paused(&self, node: &NodeView) -> Verdict {
+        self.release_slot(node);
+        self.of_node(node, std::mem::take);
+        Verdict::Done
     }
 
     async fn handle_ready(&self, node: &NodeView) -> Verdict {
@@ -401,6 +411,10 @@ impl LifecycleController {
         });
         reports.collect()
     }
+}
+
+fn is_paused(node: &NodeView) -> bool {
+    paused_by(&node.facts.annotations).is_some() && !Bug::IgnorePause.is_planted()
 }
 
 /// A cloud's `Retry-After` is honoured.

@@ -10,6 +10,7 @@ use super::NodeController;
 use super::find::{NoInstance, NodeInstance};
 use super::plan;
 use crate::log_messages::NODE_INITIALIZED;
+use crate::paused::paused_by;
 use crate::planted::Bug;
 use crate::runtime::{FailureMessage, Precondition, Verdict, WriteError};
 use crate::view::{NodeView, View as _};
@@ -54,6 +55,10 @@ impl NodeController {
         let mut current = node.clone();
         for _ in 0..MAX_CONFLICTS {
             if !current.continues(node) {
+                return Err(NotWritten::Gone);
+            }
+            if paused_by(&current.facts.annotations).is_some() {
+                // The watch is about to show it.
                 return Err(NotWritten::Gone);
             }
             if !current.has_taint(UNINITIALIZED_TAINT) {

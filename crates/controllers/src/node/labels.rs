@@ -131,6 +131,24 @@ pub fn resized(instance: &Instance, node: &NodeFacts) -> LabelChanges {
     changes.map(|(key, _, now)| (key, now)).collect()
 }
 
+/// The additional labels that follow the cloud. A Node has one of ours if it has had the cloud's value, which `agreed`
+/// remembers; what another client set or removed stays so.
+pub fn followed(instance: &Instance, node: &NodeFacts, agreed: &mut LabelChanges) -> LabelChanges {
+    let mut changes = LabelChanges::new();
+    let offered = instance.labels.iter().filter(|(key, _)| !is_reserved(key));
+    for (key, now) in offered {
+        let has = node.labels.get(key);
+        if has == Some(now) {
+            agreed.insert(key.clone(), now.clone());
+        } else if has.is_some() && agreed.get(key) == has {
+            changes.insert(key.clone(), now.clone());
+        } else {
+            agreed.remove(key);
+        }
+    }
+    changes
+}
+
 /// Zone and region labels that no longer say what the cloud says: key, Node's value, cloud's value.
 /// Volumes depend on them, so they are reported, and changed only on request.
 pub fn moved(instance: &Instance, node: &NodeFacts) -> Vec<(String, String, String)> {
@@ -298,5 +316,40 @@ mod tests {
         let now = instance("t", "z2", &[]);
         let has = node(&[(ZONE, "z1"), (ZONE_BETA, "z2")]);
         assert_eq!(moved(&now, &has), [(ZONE.into(), "z1".into(), "z2".into())]);
+    }
+
+    #[test]
+    fn additional_labels_follow_the_cloud_unless_another_client_has_changed_them() {
+        let now = instance("t", "", &[("class", "b"), ("kubernetes.io/x", "b")]);
+        for (case, has, agreed, expected) in [
+            (
+                "it had the cloud's value",
+                &[("class", "a")][..],
+                &[("class", "a")][..],
+                &[("class", "b")][..],
+            ),
+            ("after a start", &[("class", "a")], &[], &[]),
+            (
+                "set by another client",
+                &[("class", "x")],
+                &[("class", "a")],
+                &[],
+            ),
+            ("removed by another client", &[], &[("class", "a")], &[]),
+            ("right already", &[("class", "b")], &[], &[]),
+            (
+                "reserved",
+                &[("kubernetes.io/x", "a")],
+                &[("kubernetes.io/x", "a")],
+                &[],
+            ),
+        ] {
+            let mut agreed = labels(agreed);
+            let changes = followed(&now, &node(has), &mut agreed);
+            assert_eq!(changes, labels(expected), "{case}");
+        }
+        let mut agreed = LabelChanges::new();
+        followed(&now, &node(&[("class", "b")]), &mut agreed);
+        assert_eq!(agreed, labels(&[("class", "b")]));
     }
 }

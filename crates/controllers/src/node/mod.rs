@@ -10,6 +10,7 @@ pub mod addresses;
 mod find;
 mod initialise;
 pub mod labels;
+mod pause;
 pub mod plan;
 mod predecessor;
 mod refresh;
@@ -26,6 +27,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::clouds::after_each_replacement;
+use crate::paused::paused_by;
 use crate::report::{ControllerReport, ManagedResources, truncate};
 use crate::runtime::{Backoff, Listener, Queue, Records, Urgency, Verdict, run};
 use crate::view::NodeView;
@@ -140,6 +142,10 @@ impl NodeController {
             let Some(node) = &change.after else {
                 return;
             };
+            let is_paused = |node: &Arc<NodeView>| paused_by(&node.facts.annotations).is_some();
+            if is_paused(node) != change.before.as_ref().is_some_and(is_paused) {
+                this.queue.add(node.facts.name.clone(), Urgency::Change);
+            }
             if node.has_taint(UNINITIALIZED_TAINT) {
                 if change.before.is_none() || gone.is_some() {
                     this.note_arrival();
@@ -165,6 +171,10 @@ impl NodeController {
             // Our own writes come back by the watch; the last of them has not arrived yet.
             return Verdict::AgainAfter(WATCH_LAG);
         }
+        if let Some(why) = paused_by(&node.facts.annotations) {
+            return self.pause(&node, &why);
+        }
+        self.resume(&node);
         if node.has_taint(UNINITIALIZED_TAINT) {
             self.initialise(&node).await
         } else {
@@ -198,6 +208,7 @@ impl Controller for NodeController {
         let mut waiting_nodes = self.delayed();
         let waits = waiting_nodes.iter();
         let waits = waits.map(|it| format!("{}: {} (for {} s)", it.node, it.waits_for, it.seconds));
+        let waits: Vec<_> = waits.chain(self.paused()).collect();
         let report = ControllerReport::new(self.queue.report(), waits);
         let most = ManagedResources::MOST_WAITING_NODES;
         let managed = ManagedResources {

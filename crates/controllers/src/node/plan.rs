@@ -105,14 +105,25 @@ pub fn refresh(
     what: Refresh,
 ) -> Result<NodePlan, AddressProblem> {
     let (labels, declined) = labels_to_refresh(node, instance, what);
+    let addresses = changed_addresses(node, offered)?;
     Ok(NodePlan {
-        addresses: changed_addresses(node, offered)?,
+        // Pods and certificates may rely on the first one, so their order alone is never rewritten.
+        addresses: addresses.filter(|new| !is_permutation(new, &node.facts.addresses)),
         changes: NodeChanges {
             labels,
             ..NodeChanges::default()
         },
         declined,
     })
+}
+
+fn is_permutation(one: &[NodeAddress], other: &[NodeAddress]) -> bool {
+    let [one, other] = [one, other].map(|list| {
+        let mut list: Vec<_> = list.iter().collect();
+        list.sort_unstable();
+        list
+    });
+    one == other
 }
 
 /// The labels that follow a machine, and those that cannot.
@@ -279,5 +290,24 @@ mod tests {
         );
         let turned = vec![ip("fd00::1"), ip("10.0.0.1")];
         assert_eq!(changed_addresses(&node, &turned).unwrap(), Some(turned));
+    }
+
+    #[test]
+    fn the_order_of_addresses_alone_is_never_rewritten_by_a_refresh() {
+        let mut node = tainted();
+        node.taints.clear();
+        node.facts.addresses = vec![ip("10.0.0.1"), ip("10.0.0.2")];
+        let what = Refresh {
+            instance_type: true,
+            topology: false,
+        };
+        for (case, offered, is_written) in [
+            ("turned", vec![ip("10.0.0.2"), ip("10.0.0.1")], false),
+            ("one is new", vec![ip("10.0.0.3"), ip("10.0.0.1")], true),
+            ("one is gone", vec![ip("10.0.0.2")], true),
+        ] {
+            let plan = refresh(&node, &machine(), &offered, what).unwrap();
+            assert_eq!(plan.addresses.is_some(), is_written, "{case}");
+        }
     }
 }

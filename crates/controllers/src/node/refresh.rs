@@ -232,13 +232,20 @@ impl NodeController {
         instance: &Instance,
         node: &NodeView,
     ) -> Option<NodePlan> {
-        let plan = plan::refresh(
+        let mut plan = plan::refresh(
             node,
             instance,
             &offered(cloud, instance, node),
             self.settings.follow,
         )
         .ok()?;
+        if self.settings.follow.instance_type {
+            let followed = self.records.with(&node.facts.uid, |record| {
+                labels::followed(instance, &node.facts, &mut record.agreed)
+            });
+            let (followed, _) = labels::allowed(followed.unwrap_or_default());
+            plan.changes.labels.extend(followed);
+        }
         (plan.addresses.is_some() || !plan.changes.is_empty()).then_some(plan)
     }
 }

@@ -36,6 +36,10 @@ pub(super) struct NodeRecord {
     written: Option<u128>,
     /// When the cloud was asked for what was written to it: an older list knows less.
     pub(super) asked: Option<Instant>,
+    /// The additional labels that it has had from the cloud.
+    pub(super) agreed: BTreeMap<String, String>,
+    /// What pauses it.
+    pub(super) paused: Option<String>,
     /// What was last reported about it, by the reason of the Event.
     reported: BTreeMap<&'static str, String>,
 }

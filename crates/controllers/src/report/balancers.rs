@@ -23,6 +23,8 @@ pub(crate) struct BalancerSnapshot {
     pub(crate) service: String,
     /// The clouds in which there may be something of it.
     pub(crate) clouds: Vec<String>,
+    /// What pauses it.
+    pub(crate) paused: Option<String>,
     /// What went wrong last, until a reconciliation succeeds.
     pub(crate) error: Option<String>,
     /// What the cloud is waiting for.
@@ -37,12 +39,15 @@ pub(crate) struct BalancerSnapshot {
 
 impl BalancerSnapshot {
     fn waits_for(&self) -> Option<&str> {
-        self.error.as_deref().or(self.pending.as_deref())
+        let paused = self.paused.as_deref();
+        paused.or(self.error.as_deref()).or(self.pending.as_deref())
     }
 
     /// A Service that failed stays so until a reconciliation succeeds: a retry that has begun is no success.
     fn state(&self) -> BalancerState {
-        if self.error.is_some() {
+        if self.paused.is_some() {
+            BalancerState::Paused
+        } else if self.error.is_some() {
             BalancerState::Failing
         } else if self.applying.is_some() {
             BalancerState::Working

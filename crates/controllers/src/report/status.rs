@@ -68,6 +68,8 @@ pub enum BalancerState {
     Failing,
     /// The cloud has not finished yet.
     Waiting,
+    /// The Service is paused: it stays as it is.
+    Paused,
     /// It is being reconciled.
     Working,
     /// It is as the Service asks for.

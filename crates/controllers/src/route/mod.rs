@@ -30,6 +30,7 @@ use schedule::{MIN_INTERVAL, Schedule};
 use suspects::SuspectRoutes;
 
 use crate::clouds::{Cloud, after_each_replacement, owner_of};
+use crate::paused::paused_by;
 use crate::report::routes::RouteSnapshot;
 use crate::report::{ControllerReport, ManagedResources};
 use crate::runtime::{Backoff, Listener, Queue, Unobserved, Urgency, Verdict, jittered, run};
@@ -212,6 +213,7 @@ fn is_relevant(change: &Change<NodeView>, cloud: &Cloud, clouds: &[Arc<Cloud>]) 
                 || before.pod_cidrs != after.pod_cidrs
                 || before.addresses != after.addresses
                 || before.provider_id != after.provider_id
+                || paused_by(&before.annotations) != paused_by(&after.annotations)
         }
         (None, None) => false,
         _ => true,

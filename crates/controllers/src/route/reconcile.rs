@@ -19,6 +19,7 @@ use crate::log_messages::{
     POD_CIDR_CONFLICT, ROUTE_CREATE_FAILED, ROUTE_CREATED, ROUTE_DELETE_FAILED, ROUTE_DELETED,
     ROUTES_FAILED,
 };
+use crate::paused::paused_by;
 use crate::planted::Bug;
 use crate::report::routes::RouteSnapshot;
 use crate::runtime::Verdict;
@@ -91,7 +92,9 @@ impl RouteController {
 
     fn nodes_for(&self, cloud: &Cloud) -> Nodes {
         let nodes = self.parts.nodes.all().into_iter().map(|node| {
-            let is_own = owner_of(&node.facts, &self.parts.clouds).is(cloud);
+            // The routes of a paused Node stay as they are, as another owner's do.
+            let is_paused = paused_by(&node.facts.annotations).is_some();
+            let is_own = !is_paused && owner_of(&node.facts, &self.parts.clouds).is(cloud);
             let ownership = Ownership::of(&node, is_own);
             (node.facts.name.clone(), (node, ownership))
         });

@@ -93,7 +93,7 @@ type Edit = fn(&mut NodeView);
 
 #[test]
 fn a_change_counts_if_it_could_change_routes() {
-    let rows: [(&str, Edit, [bool; 2]); 7] = [
+    let rows: [(&str, Edit, [bool; 2]); 8] = [
         (
             "nothing that matters",
             |node| {
@@ -127,6 +127,14 @@ fn a_change_counts_if_it_could_change_routes() {
             "another cloud",
             |node| node.facts.provider_id = "two://1".parse().ok(),
             [true, true],
+        ),
+        (
+            "paused",
+            |node| {
+                let paused = cloudkeel_api::names::PAUSED.name();
+                node.facts.annotations.insert(paused.into(), "true".into());
+            },
+            [true, false],
         ),
         (
             "not ours any more",

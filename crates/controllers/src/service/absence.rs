@@ -90,7 +90,7 @@ impl ServiceController {
             let balancers = provider.load_balancers();
             balancers.is_some_and(|it| it.points_at_balancer(&balancer_ref))
         };
-        !service.ingress.is_empty() || conditions::cloud_on(service).is_some() || { providers }
+        !service.ingress.is_empty() || conditions::names_balancer(service) || { providers }
             .any(points)
     }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cloudkeel_api::{Clock, CloudProvider, ClusterIdentity, EventSink, WarningDelay};
+use cloudkeel_api::{Clock, CloudProvider, ClusterIdentity, DriftPolicy, EventSink, WarningDelay};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -18,6 +18,8 @@ use super::status::same_ingress;
 use super::targets::desired::TargetCache;
 use super::targets::relevant_change;
 use crate::clouds::{Cloud, after_each_replacement};
+use crate::paused::paused_by;
+use crate::planted::Bug;
 use crate::report::ControllerReport;
 use crate::report::balancers::BalancerSnapshot;
 use crate::runtime::{
@@ -32,26 +34,15 @@ pub const EVENT_SOURCE: &str = "service-controller";
 /// The name of the queue in metrics.
 pub const QUEUE_NAME: &str = "service";
 
-/// What happens to a balancer that is not as it was left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Drift {
-    /// It is reported and repaired.
-    #[default]
-    Repair,
-    /// It is reported.
-    Report,
-    /// It is not checked.
-    Off,
-}
-
 /// How the service controller works.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceSettings {
     /// How many balancers at once.
     pub workers: usize,
     /// What happens to balancers that are not as they were left.
-    pub drift: Drift,
+    pub drift: DriftPolicy,
+    /// Whether conditions say what is wrong with a balancer.
+    pub conditions: bool,
     /// Pause between two checks of all balancers.
     pub list_period: Duration,
     /// How targets are checked unless a Service asks for something else.
@@ -70,7 +61,8 @@ impl Default for ServiceSettings {
     fn default() -> Self {
         Self {
             workers: 10,
-            drift: Drift::default(),
+            drift: DriftPolicy::default(),
+            conditions: true,
             list_period: Duration::from_mins(20),
             health_checks: HealthCheckChoice::default(),
             drain: Duration::from_secs(30),
@@ -129,6 +121,8 @@ pub struct ServiceController {
     /// Changes of Nodes, which balancers follow.
     pub(super) node_changes: Debounce,
     pub(super) targets: TargetCache,
+    /// When this process began to work.
+    pub(super) began: Instant,
     /// Services that were served before this process saw them.
     pub(super) unseen: Debounce,
     /// Whether balancers are being checked, or have yet to be for the first time.
@@ -157,6 +151,7 @@ impl ServiceController {
             records: Records::default(),
             node_changes: Debounce::new(settings.quiet, settings.longest_burst),
             targets: TargetCache::default(),
+            began: Instant::now(),
             unseen: Debounce::new(Duration::from_millis(200), Duration::from_secs(2)),
             is_checking: AtomicBool::new(true),
             selects_by_label: AtomicBool::default(),
@@ -187,8 +182,10 @@ impl ServiceController {
         let this = Arc::clone(self);
         Box::new(move |change: &Change<NodeView>| {
             // Among several clouds, labels may decide whose a Node is.
-            let selects_by_label =
-                this.selects_by_label.load(Ordering::Relaxed) || this.parts.clouds.len() > 1;
+            let clouds = &this.parts.clouds;
+            let selects_by_label = this.selects_by_label.load(Ordering::Relaxed)
+                || clouds.len() > 1
+                || clouds.iter().any(|cloud| cloud.selector.is_some());
             let (before, after) = (change.before.as_deref(), change.after.as_deref());
             if relevant_change(before, after, selects_by_label) {
                 this.node_changes.note();
@@ -224,7 +221,8 @@ impl ServiceController {
 
     fn service_appeared(&self, key: String, service: &ServiceView) {
         if wants_balancer(service, &self.parts.classes) {
-            if looks_served(service) {
+            // Paused ones are not checked, and reported at once.
+            if looks_served(service) && paused_by(&service.annotations).is_none() {
                 self.unseen.note();
             } else {
                 self.queue.add(key, Urgency::New);
@@ -276,6 +274,12 @@ impl ServiceController {
         let Some(service) = self.current(key) else {
             return Verdict::Done;
         };
+        let is_ours = wants_balancer(&service, &self.parts.classes) || self.is_to_go(key, &service);
+        let is_ours = is_ours && !Bug::IgnorePause.is_planted();
+        if let Some(why) = paused_by(&service.annotations).filter(|_| is_ours) {
+            return self.pause(&service, &why);
+        }
+        self.resume(&service);
         match owner_of_service(&service, &self.parts.classes) {
             Some(owner) if !service.deleting => self.ensure(&service, owner, failures).await,
             _ if self.is_to_go(key, &service) => self.delete(&service, failures).await,
@@ -314,6 +318,7 @@ impl ServiceController {
             balancers.push(BalancerSnapshot {
                 service: key.to_owned(),
                 clouds: record.clouds().cloned().collect(),
+                paused: record.paused.clone(),
                 error: record.last_error.clone(),
                 pending: record.reported.pending.clone(),
                 is_settled: record.is_at_rest(),

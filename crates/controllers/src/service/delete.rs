@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use cloudkeel_api::{BalancerRef, DesiredState, ErrorKind, LoadBalancers, Outcome, Plan};
+use cloudkeel_api::{BalancerRef, DesiredState, ErrorKind, LoadBalancers, Outcome, Plan, names};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
@@ -21,6 +21,7 @@ use crate::clouds::SCOPE_RETRY;
 use crate::log_messages::{
     LOAD_BALANCER_KEPT, SERVICE_DELETED_WITHOUT_FINALIZER, SERVICE_NOT_READ,
 };
+use crate::paused::paused_by;
 use crate::planted::Bug;
 use crate::runtime::{FailureMessage, Verdict, WriteError};
 use crate::view::{ServiceView, View as _};
@@ -36,6 +37,8 @@ struct Deletion<'a> {
     key: String,
     balancer_ref: BalancerRef,
     began: Instant,
+    /// Whether the balancer stays, without its owner labels.
+    is_retained: bool,
     /// Whether the Service is there and waits.
     is_waited_for: bool,
     failures: u32,
@@ -53,6 +56,7 @@ impl ServiceController {
             key: service.key(),
             balancer_ref: balancer_ref_of(service, &self.parts.cluster),
             began: Instant::now(),
+            is_retained: is_retained(service),
             is_waited_for,
             failures,
         }
@@ -182,10 +186,14 @@ impl ServiceController {
             let clouds: Clouds = record.clouds().cloned().collect();
             (Arc::clone(&record.seen), clouds)
         });
-        let Some((gone, clouds)) = remembered else {
+        let Some((gone, mut clouds)) = remembered else {
             return Ok(());
         };
         let successor = self.parts.services.get(key);
+        if paused_by(&gone.annotations).is_some() {
+            // Its balancer stays as it is, and is reported as an orphan.
+            clouds.clear();
+        }
         match &successor {
             Some(service) if service.service.uid == gone.service.uid => return Ok(()),
             None if !clouds.is_empty() => self.confirm_gone(&gone).await?,
@@ -282,7 +290,12 @@ impl ServiceController {
         let Some(_guard) = self.locks.acquire(cloud, locks, key) else {
             return Err(LOCKED);
         };
-        let failure = match balancers.apply(DesiredState::Absent(balancer_ref)).await {
+        let desired = if of.is_retained {
+            DesiredState::Released(balancer_ref)
+        } else {
+            DesiredState::Absent(balancer_ref)
+        };
+        let failure = match balancers.apply(desired).await {
             Ok(Outcome::Gone {
                 done,
                 kept,
@@ -291,6 +304,9 @@ impl ServiceController {
                 self.note_deletion(cloud, of, &done, acknowledged);
                 if kept.is_empty() {
                     return self.is_deleted(cloud, balancers, of).await;
+                }
+                if of.is_retained {
+                    self.emit(events::retained(&balancer_ref.service, cloud, &kept));
                 }
                 // It was found by the Service's own UID, and stays on purpose: there is nothing to miss.
                 info!(service = %balancer_ref.service, cloud, kept = kept.join(", "), "{LOAD_BALANCER_KEPT}");
@@ -338,7 +354,7 @@ impl ServiceController {
                 _ => record.set_presence(cloud, Presence::Vanished),
             }
         });
-        if is_new {
+        if is_new && !of.is_retained {
             self.record_event(&of.balancer_ref.service, events::DELETING);
         }
     }
@@ -416,6 +432,11 @@ impl ServiceController {
         let kept = self.records.read(key, |record| record.reported.kept);
         kept.unwrap_or_default()
     }
+}
+
+/// Whether the balancer of a Service stays when it goes. In doubt it does: what is deleted does not come back.
+fn is_retained(service: &ServiceView) -> bool {
+    names::LB_RETAIN.get(&service.annotations) != Ok(Some(false))
 }
 
 #[cfg(test)]

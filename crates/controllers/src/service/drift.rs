@@ -7,17 +7,19 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use cloudkeel_api::{
-    CloudError, ErrorKind, LoadBalancerSpec, LoadBalancers, Observation, Outcome, Plan, Retry,
+    CloudError, DriftPolicy, ErrorKind, LoadBalancerSpec, LoadBalancers, Observation, Options,
+    Outcome, Plan, Retry, names,
 };
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-use super::controller::{Drift, ServiceController, at, looks_served};
+use super::controller::{ServiceController, at, looks_served};
 use super::owner::{owner_of_service, wants_balancer};
 use super::record::{Presence, Record};
 use super::status::StatusUpdate;
 use super::targets::keys::TargetKeys;
 use crate::log_messages::{LOAD_BALANCERS_CHECKED, LOAD_BALANCERS_NOT_OBSERVED};
+use crate::paused::paused_by;
 use crate::runtime::{Urgency, jittered};
 use crate::view::{ServiceView, View as _};
 
@@ -41,7 +43,7 @@ struct Check {
     targets: Arc<TargetKeys>,
     /// How often it had been worked on by then.
     attempts: u64,
-    hostname: Option<String>,
+    options: Options,
 }
 
 impl ServiceController {
@@ -64,7 +66,7 @@ impl ServiceController {
                 () = tokio::time::sleep_until(next_check) => {
                     self.is_checking.store(true, Ordering::Relaxed);
                     // What was there at the start is checked as unseen.
-                    if round > 0 && self.settings.drift != Drift::Off {
+                    if round > 0 {
                         self.check(Scope::Known, 0).await;
                     }
                     self.check_for_orphans().await;
@@ -133,7 +135,7 @@ impl ServiceController {
         if is_current != Some(true) || observed.report.busy.is_some() {
             return;
         }
-        let repairs = self.settings.drift == Drift::Repair;
+        let repairs = self.drift_policy(&check.service) == DriftPolicy::Repair;
         if !observed.plan.is_empty() {
             let next = if repairs {
                 "cloudkeel repairs it now"
@@ -150,6 +152,13 @@ impl ServiceController {
         self.queue.add(key, Urgency::Refresh);
     }
 
+    /// What happens to drift of a Service: as its annotation says, else as the flag does. One that cannot be read is
+    /// reported where the Service is worked on.
+    fn drift_policy(&self, service: &ServiceView) -> DriftPolicy {
+        let own = names::LB_DRIFT.get(&service.annotations).ok().flatten();
+        own.unwrap_or(self.settings.drift)
+    }
+
     /// The Services in a scope, by cloud.
     fn in_scope(&self, scope: Scope) -> BTreeMap<String, Vec<Arc<ServiceView>>> {
         let mut in_scope: BTreeMap<String, Vec<_>> = BTreeMap::new();
@@ -159,8 +168,11 @@ impl ServiceController {
             let is_at_rest = self.records.read(&key, Record::is_at_rest);
             let is_in_scope = match scope {
                 Scope::Unseen => is_at_rest.is_none() && looks_served(&service),
-                Scope::Known => is_at_rest == Some(true),
+                Scope::Known => {
+                    is_at_rest == Some(true) && self.drift_policy(&service) != DriftPolicy::Off
+                }
             };
+            let is_in_scope = is_in_scope && paused_by(&service.annotations).is_none();
             if !is_in_scope || !wants_balancer(&service, classes) {
                 continue;
             }
@@ -226,7 +238,7 @@ impl ServiceController {
         let check = Check {
             service: Arc::clone(service),
             attempts,
-            hostname: draft.spec.options.hostname.clone(),
+            options: draft.spec.options.clone(),
             targets,
         };
         let is_same = applied.is_none_or(|applied| applied == check.targets);
@@ -241,9 +253,11 @@ impl ServiceController {
             changes: report.changes.clone(),
             done: Plan::default(),
         };
-        let update = StatusUpdate::of(&outcome, cloud, check.hostname.as_deref());
+        let update = StatusUpdate::of(&outcome, cloud, &check.options);
         let patch = update.patch(&check.service, self.parts.clock.now());
-        observed.plan.is_empty() && report.busy.is_none() && patch.is_none()
+        // What an earlier leader drains is removed later.
+        let is_done = report.busy.is_none() && report.status.draining == 0;
+        observed.plan.is_empty() && is_done && patch.is_none()
     }
 
     /// Remembers what is in order, unless something has happened meanwhile.

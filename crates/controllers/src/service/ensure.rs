@@ -6,17 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cloudkeel_api::{
-    CloudError, DesiredState, ErrorKind, LoadBalancerSpec, LoadBalancerStatus, LoadBalancers,
-    Outcome, Plan, ServiceChanges,
+    CloudError, DesiredState, ErrorKind, HealthSummary, LoadBalancerSpec, LoadBalancerStatus,
+    LoadBalancers, Outcome, Plan, ServiceChanges,
 };
 use tokio::time::Instant;
 use tracing::{debug, info};
 
 use super::absence::{Missing, NOT_FOUND};
-use super::conditions;
+use super::conditions::{self, Progress};
 use super::controller::{ServiceController, looks_served};
 use super::events::{self, Stage};
-use super::owner::{ServiceOwner, needs_update};
+use super::owner::{ServiceOwner, needs_update, wants_balancer};
 use super::record::Presence;
 use super::spec::balancer_ref_of;
 use super::status::StatusUpdate;
@@ -32,6 +32,9 @@ pub(super) const LOCKED: Verdict = Verdict::AgainAfter(Duration::from_mins(1));
 const WATCH_LAG_PAUSE: Duration = Duration::from_secs(1);
 pub(super) const WATCH_LAG: Verdict = Verdict::AgainAfter(WATCH_LAG_PAUSE);
 
+/// After so many failures in a row, one that may pass by itself is worth a condition.
+const CERTAIN_FAILURES: u32 = 2;
+
 /// Why an attempt failed.
 pub(super) struct Failure {
     pub(super) stage: Stage,
@@ -43,6 +46,8 @@ pub(super) struct Failure {
     is_partial: bool,
     /// Whether nothing failed but that the machines of some targets are missing.
     misses_machines: bool,
+    /// Whether the Service itself asks for what makes no sense.
+    is_rejected: bool,
 }
 
 impl Failure {
@@ -55,6 +60,7 @@ impl Failure {
             is_denied: false,
             is_partial: false,
             misses_machines: false,
+            is_rejected: false,
         }
     }
 
@@ -138,7 +144,7 @@ impl ServiceController {
         drop(guard);
         let verdict = match tried {
             Ok(verdict) => verdict,
-            Err(failure) => return self.fail(&attempt, &failure, failures),
+            Err(failure) => return self.fail(&attempt, &failure, failures).await,
         };
         if verdict == Verdict::Done
             && let Err(verdict) = self.leave_other_clouds(service, owner, failures).await
@@ -193,7 +199,10 @@ impl ServiceController {
         let desired = self.desired(&attempt.service, attempt.owner, balancers);
         let (draft, keys) = desired.map_err(|problems| {
             let cause = FailureMessage::from_problems(&problems);
-            Failure::new(Stage::Ensure, cause, Verdict::UserAction)
+            Failure {
+                is_rejected: true,
+                ..Failure::new(Stage::Ensure, cause, Verdict::UserAction)
+            }
         })?;
         attempt.follows_nodes = self.records.update(&attempt.service, |record| {
             record.note_request(cloud);
@@ -211,8 +220,7 @@ impl ServiceController {
             return Ok(Verdict::Done);
         };
         self.report_steps(&attempt.service.service, outcome.done());
-        let hostname = draft.spec.options.hostname.as_deref();
-        let update = StatusUpdate::of(&outcome, cloud, hostname);
+        let update = StatusUpdate::of(&outcome, cloud, &draft.spec.options);
         self.publish(attempt, &update).await?;
         match outcome {
             Outcome::Pending {
@@ -223,7 +231,14 @@ impl ServiceController {
             }
             Outcome::Settled { status, done, .. } => {
                 self.report_settled(attempt, &done, &status);
-                Ok(Verdict::Done)
+                self.report_health(
+                    &attempt.service,
+                    &draft.spec,
+                    HealthSummary::of(&status.health),
+                );
+                let left = self.inherited_drain(&attempt.service);
+                let left = left.filter(|_| status.draining > 0);
+                Ok(left.map_or(Verdict::Done, Verdict::AgainAfter))
             }
             Outcome::Incomplete { failures, .. } => Err(Failure {
                 is_partial: failures.are_refusals(),
@@ -331,6 +346,47 @@ impl ServiceController {
         }
     }
 
+    /// Says in the conditions what failed. That this cannot be written is no failure of its own.
+    async fn publish_failure(
+        &self,
+        attempt: &Attempt<'_>,
+        failure: &Failure,
+        cause: &FailureMessage,
+    ) {
+        if !matches!(failure.stage, Stage::Ensure) {
+            // The API server itself is in trouble, or our role is.
+            return;
+        }
+        let service = self.current(&attempt.service.service.to_string());
+        let service = service.filter(|now| now.service.uid == attempt.service.service.uid);
+        let Some(service) = service.filter(|now| wants_balancer(now, &self.parts.classes)) else {
+            return;
+        };
+        let cloud = &attempt.owner.cloud;
+        let known = self.records.read(&service.service.to_string(), |record| {
+            record.presence_in(cloud) == Some(Presence::Possible)
+        });
+        let may_exist = known == Some(true)
+            || !service.ingress.is_empty()
+            || conditions::names_balancer(&service);
+        let progress = Progress::Failed {
+            cloud: cloud.clone(),
+            rejected: failure.is_rejected.then(|| cause.to_string()),
+            may_exist,
+            message: format!("{}: {cause}", failure.stage),
+        };
+        let update = StatusUpdate::failed(progress);
+        let Some(patch) = update.patch(&service, self.parts.clock.now()) else {
+            return;
+        };
+        match self.parts.writer.patch(&service.service, &patch).await {
+            Ok(written) => _ = self.note_written(written),
+            Err(error) => {
+                debug!(service = %service.service, err = %error, "failed to write conditions");
+            }
+        }
+    }
+
     /// Remembers what the API server answered, until the watch has caught up.
     pub(super) fn note_written(&self, written: ServiceView) -> Arc<ServiceView> {
         let written = Arc::new(written);
@@ -378,7 +434,7 @@ impl ServiceController {
         }
     }
 
-    fn fail(&self, attempt: &Attempt<'_>, failure: &Failure, failures: u32) -> Verdict {
+    async fn fail(&self, attempt: &Attempt<'_>, failure: &Failure, failures: u32) -> Verdict {
         self.records.update(&attempt.service, |record| {
             record.applying = None;
             record.is_partial = failure.is_partial;
@@ -395,6 +451,10 @@ impl ServiceController {
             return failure.verdict;
         }
         let cause = self.record_failure(service, failure, failures);
+        let is_certain = failures >= CERTAIN_FAILURES || failure.verdict == Verdict::UserAction;
+        if is_certain && self.settings.conditions {
+            self.publish_failure(attempt, failure, &cause).await;
+        }
         self.emit(if attempt.follows_nodes {
             let took = attempt.began.elapsed();
             self.parts.observer.hosts_updated(took, true);

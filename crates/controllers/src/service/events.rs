@@ -4,7 +4,10 @@ use std::fmt::{self, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use cloudkeel_api::{Event, Ingress, LoadBalancerStatus, Plan, ServiceRef};
+use cloudkeel_api::{
+    Event, HealthSummary, Ingress, LoadBalancerSpec, LoadBalancerStatus, Plan, ServiceRef,
+    TrafficPolicy, names,
+};
 use tracing::{debug, info, warn};
 
 use super::controller::ServiceController;
@@ -36,6 +39,9 @@ const UNAVAILABLE: Fixed = (
     "UnAvailableLoadBalancer",
     "There are no available nodes for LoadBalancer",
 );
+
+/// Where kube-proxy says that it works.
+const KUBE_PROXY_PORT: u16 = 10256;
 
 /// An Event shows this many steps; the log shows all of them.
 const STEPS_SHOWN: usize = 5;
@@ -104,6 +110,37 @@ pub(super) fn sync_failed(service: &ServiceRef, stage: Stage, cause: &FailureMes
 pub(super) fn delete_failed(service: &ServiceRef, cause: &FailureMessage) -> Event {
     let message = format!("Error deleting load balancer: {cause}");
     Event::warning(service, "DeleteLoadBalancerFailed", message)
+}
+
+/// The balancer stays although the Service goes, because the Service says so.
+pub(super) fn retained(service: &ServiceRef, cloud: &str, kept: &[String]) -> Event {
+    let (kept, retain, adopt) = (
+        kept.join(", "),
+        names::LB_RETAIN.name(),
+        names::ADOPT.name(),
+    );
+    let message = format!(
+        "Kept in cloud {cloud}, without owner labels, because of {retain}: {kept}. Another Service takes it over with \
+         the annotation {adopt} and its ID"
+    );
+    Event::normal(service, "RetainedLoadBalancer", message)
+}
+
+/// Nothing answers where the balancer checks.
+fn no_healthy_targets(service: &ServiceRef, spec: &LoadBalancerSpec) -> Event {
+    let mut ports = spec.listeners.iter().map(|it| it.health_check.port);
+    let advice = if ports.any(|port| port == Some(KUBE_PROXY_PORT)) {
+        format!(
+            ": nothing answers on kube-proxy's port {KUBE_PROXY_PORT}. If a proxy replacement such as Cilium runs there, \
+             let it answer, or set --load-balancer-health-checks=node-port"
+        )
+    } else if spec.traffic_policy == TrafficPolicy::Local {
+        ": with externalTrafficPolicy Local, only Nodes with an endpoint pass".to_owned()
+    } else {
+        String::new()
+    };
+    let message = format!("No target passes the health check of the load balancer{advice}");
+    Event::warning(service, "NoHealthyTargets", message)
 }
 
 /// The targets could not be changed.
@@ -213,6 +250,27 @@ impl ServiceController {
         if !is_available && !was_reported {
             let (reason, message) = UNAVAILABLE;
             self.emit(Event::warning(&service.service, reason, message));
+        }
+    }
+
+    /// Reports once that no target passes its health check, until one does.
+    pub(super) fn report_health(
+        &self,
+        service: &Arc<ServiceView>,
+        spec: &LoadBalancerSpec,
+        health: Option<HealthSummary>,
+    ) {
+        let Some(health) = health else {
+            return;
+        };
+        let is_new = self.records.update(service, |record| {
+            let reported = &mut record.reported.outage;
+            let is_new = health.is_outage() && !*reported;
+            *reported = health.is_outage() || (*reported && health.healthy == 0);
+            is_new
+        });
+        if is_new {
+            self.emit(no_healthy_targets(&service.service, spec));
         }
     }
 

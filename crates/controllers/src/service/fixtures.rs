@@ -74,6 +74,7 @@ pub(super) fn node(name: &str) -> NodeView {
 /// A cloud that serves Services of this class, or those without one.
 pub(super) fn owner(cloud: &str, default: bool, class: Option<&str>) -> ServiceOwner {
     ServiceOwner {
+        is_own_config: false,
         cloud: cloud.to_owned(),
         default,
         classes: class.map(str::to_owned).into_iter().collect(),

@@ -24,10 +24,10 @@ mod finalizer;
 mod fixtures;
 mod keyed_locks;
 mod orphans;
+mod pause;
 mod record;
 
 pub use controller::{
-    Drift, EVENT_SOURCE, QUEUE_NAME, ServiceController, ServiceObserver, ServiceParts,
-    ServiceSettings,
+    EVENT_SOURCE, QUEUE_NAME, ServiceController, ServiceObserver, ServiceParts, ServiceSettings,
 };
 pub use spec::ingress_of;

@@ -22,6 +22,8 @@ pub struct ServiceOwner {
     pub target_clouds: Vec<String>,
     /// How its own Nodes are reached; another cloud's always by address.
     pub by: TargetBy,
+    /// Whether it is configured in cloudkeel's own file, not as its Go counterpart is.
+    pub is_own_config: bool,
 }
 
 /// Which cloud serves which class.

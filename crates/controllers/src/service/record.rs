@@ -31,6 +31,8 @@ pub(super) struct Record {
     pub(super) needs_retry: bool,
     /// What went wrong last, until a reconciliation succeeds.
     pub(super) last_error: Option<String>,
+    /// What pauses it.
+    pub(super) paused: Option<String>,
     /// Whether no earlier leader has worked on its balancer: this process added the finalizer.
     pub(super) is_first_leader: bool,
     /// Whether the API server has confirmed to this process that the finalizer is there.
@@ -86,6 +88,8 @@ pub(super) struct Reported {
     pub(super) pending: Option<String>,
     /// That there is no Node.
     pub(super) unavailable: bool,
+    /// That no target passes its health check.
+    pub(super) outage: bool,
     /// What its owner should know.
     pub(super) warnings: Vec<Warning>,
 }
@@ -101,6 +105,7 @@ impl Record {
             is_partial: false,
             needs_retry: false,
             last_error: None,
+            paused: None,
             is_first_leader: false,
             has_finalizer: false,
             attempts: 0,

@@ -5,7 +5,7 @@
 
 use std::net::IpAddr;
 
-use cloudkeel_api::{Ingress, IpMode, Outcome, ServiceChanges};
+use cloudkeel_api::{HealthSummary, Ingress, IpMode, Options, Outcome, ServiceChanges};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, PortStatus};
 use serde_json::{Map, Value, json};
@@ -27,9 +27,9 @@ pub struct StatusUpdate {
 }
 
 impl StatusUpdate {
-    /// From what has become of the desired state. A `hostname` that the Service asks for is published in place
+    /// From what has become of the desired state. A hostname that the Service asks for is published in place
     /// of addresses, unless the provider publishes a name itself.
-    pub fn of(outcome: &Outcome, cloud: &str, hostname: Option<&str>) -> Self {
+    pub fn of(outcome: &Outcome, cloud: &str, options: &Options) -> Self {
         let cloud = cloud.to_owned();
         let (status, changes, is_settled) = match outcome {
             Outcome::Settled {
@@ -45,11 +45,12 @@ impl StatusUpdate {
             Outcome::Gone { .. } => return Self::released(),
         };
         let id = status.and_then(|status| status.id.clone());
+        let health = status.and_then(|status| HealthSummary::of(&status.health));
         Self {
-            ingress: status.map(|status| published(&status.ingress, hostname)),
+            ingress: status.map(|status| published(&status.ingress, options)),
             changes: changes.clone(),
             progress: if is_settled {
-                Progress::Programmed { cloud, id }
+                Progress::Programmed { cloud, id, health }
             } else {
                 Progress::Pending { cloud }
             },
@@ -65,8 +66,17 @@ impl StatusUpdate {
         }
     }
 
+    /// The balancer is not as the Service asks for.
+    pub(super) fn failed(progress: Progress) -> Self {
+        Self {
+            ingress: None,
+            changes: ServiceChanges::default(),
+            progress,
+        }
+    }
+
     /// The strategic merge patch for `services/status`; `None` if nothing differs. Our own conditions alone
-    /// are no reason to write, those that the provider asks for are.
+    /// are no reason to write while they are true, those that the provider asks for are.
     pub fn patch(&self, service: &ServiceView, now: Timestamp) -> Option<Value> {
         self.body(service, now, false).map(Value::Object)
     }
@@ -84,7 +94,8 @@ impl StatusUpdate {
             .filter(|wanted| !same_ingress(wanted, &service.ingress));
         let annotations = self.changed_annotations(service);
         let asked = conditions::asked_entries(service, &self.changes.conditions, now);
-        if !anyway && ingress.is_none() && annotations.is_empty() && asked.is_empty() {
+        let is_unchanged = ingress.is_none() && annotations.is_empty() && asked.is_empty();
+        if !anyway && is_unchanged && !conditions::is_news(service, &self.progress) {
             return None;
         }
         let mut body = patch_of(&service.service.uid);
@@ -145,13 +156,22 @@ pub fn release(service: &ServiceView, now: Timestamp) -> Option<Value> {
     Some(Value::Object(body))
 }
 
-fn published(ingress: &[Ingress], hostname: Option<&str>) -> Vec<LoadBalancerIngress> {
+fn published(ingress: &[Ingress], options: &Options) -> Vec<LoadBalancerIngress> {
     let names_itself = ingress.iter().any(|at| matches!(at, Ingress::Hostname(_)));
-    match hostname {
+    match &options.hostname {
         Some(name) if !ingress.is_empty() && !names_itself => {
-            vec![entry(&Ingress::Hostname(name.to_owned()))]
+            vec![entry(&Ingress::Hostname(name.clone()))]
         }
-        _ => ingress.iter().map(entry).collect(),
+        _ => {
+            let ingress = ingress.iter().map(|at| match at {
+                Ingress::Ip { ip, mode } => entry(&Ingress::Ip {
+                    ip: *ip,
+                    mode: options.ip_mode.unwrap_or(*mode),
+                }),
+                Ingress::Hostname(_) => entry(at),
+            });
+            ingress.collect()
+        }
     }
 }
 

@@ -17,6 +17,9 @@ pub enum Readiness {
     Unknown,
 }
 
+/// What a kubelet says while it shuts its machine down: nothing but this message tells.
+const SHUTTING_DOWN: &str = "node is shutting down";
+
 /// What is kept of a Node.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct NodeView {
@@ -28,6 +31,8 @@ pub struct NodeView {
     pub taints: Vec<Taint>,
     /// The `Ready` condition.
     pub readiness: Readiness,
+    /// Whether its kubelet shuts the machine down gracefully.
+    pub shutting_down: bool,
     /// Status and reason of the `NetworkUnavailable` condition.
     pub network_unavailable: Option<(String, String)>,
     /// Whether it is being deleted.
@@ -79,6 +84,10 @@ impl View for NodeView {
                 Some("False") => Readiness::NotReady,
                 _ => Readiness::Unknown,
             },
+            shutting_down: ready.is_some_and(|condition| {
+                let message = condition.message.as_deref();
+                condition.status == "False" && message.is_some_and(|it| it.contains(SHUTTING_DOWN))
+            }),
             network_unavailable: network_unavailable.map(|condition| {
                 let reason = condition.reason.clone().unwrap_or_default();
                 (condition.status.clone(), reason)

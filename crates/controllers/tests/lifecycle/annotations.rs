@@ -26,6 +26,50 @@ async fn a_node_that_is_held_is_kept_until_it_is_let_go() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_paused_node_is_neither_written_nor_deleted_nor_asked_about() {
+    for value in ["true", "perhaps"] {
+        let lab = Lab::settled(10).await;
+        lab.annotate(3, "cloudkeel.dev/paused", value);
+        lab.annotate(4, "cloudkeel.dev/paused", value);
+        lab.pass(SECOND).await;
+        let events = lab.api.events("Paused");
+        assert_eq!(events.len(), 2, "{value}: {events:?}");
+        lab.api.forget();
+        lab.lose([3]);
+        lab.cloud.power_off(lab.machines[4].id).unwrap();
+        lab.silence(4);
+        lab.pass(TEN_MINUTES).await;
+        assert_eq!(lab.api.writes(), [], "{value}");
+        let waits_for = lab.reports().map(|report| report.waits_for).concat();
+        assert_eq!(waits_for.len(), 2, "{value}: {waits_for:?}");
+        for node in [3, 4] {
+            lab.annotate(node, "cloudkeel.dev/paused", "false");
+        }
+        lab.pass(MINUTE * 2).await;
+        assert_eq!(lab.deleted(), [lab.name(3)], "{value}");
+        let shutdown = "node.cloudprovider.kubernetes.io/shutdown".to_owned();
+        assert!(lab.taints(4).contains(&shutdown), "{:?}", lab.taints(4));
+        assert_eq!(lab.api.events("Resumed").len(), 2, "{value}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_joins_paused_is_initialized_when_the_pause_ends() {
+    let mut lab = Lab::settled(0).await;
+    lab.add_machines(1);
+    let name = lab.name(0).to_owned();
+    let mut node = crate::lab::tainted();
+    node["metadata"]["annotations"] = json!({"cloudkeel.dev/paused": "true"});
+    lab.add_node_with(&name, "True", &node);
+    lab.pass(TEN_MINUTES).await;
+    assert!(lab.is_tainted(&name));
+    assert_eq!(lab.api.writes(), []);
+    lab.annotate(0, "cloudkeel.dev/paused", "false");
+    lab.pass(SECOND * 5).await;
+    assert!(!lab.is_tainted(&name));
+}
+
+#[tokio::test(start_paused = true)]
 async fn delete_now_replaces_confirmation_and_doubt_but_not_the_proof() {
     let key = "cloudkeel.dev/delete-now";
     let lab = Lab::settled(10).await;

@@ -86,6 +86,21 @@ async fn a_newcomer_gets_its_route_and_the_others_keep_theirs() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_routes_of_a_paused_node_stay_as_they_are() {
+    let lab = Lab::settled(3).await;
+    let pause = |value: &str| json!({"metadata": {"annotations": {"cloudkeel.dev/paused": value}}});
+    lab.api.world().change("node-1", &pause("true"));
+    let its = lab.cloud.routes()[1].id;
+    lab.cloud.drop_route(its).unwrap();
+    lab.pass(HOUR * 3).await;
+    assert_eq!((lab.routes().len(), lab.written()), (2, 0));
+    assert_eq!(lab.cloud.calls().mutations(), 0);
+    lab.api.world().change("node-1", &pause("false"));
+    lab.pass(SECOND * 15).await;
+    assert_eq!(lab.routes().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_node_waits_for_its_network_and_for_its_machine() {
     let lab = Lab::settled(1).await;
     let machine = lab.machine(2);

@@ -1,6 +1,7 @@
 //! A restart touches nothing that is right, and what is no longer right is found.
 
-use cloudkeel_controllers::service::{Drift, ServiceSettings};
+use cloudkeel_api::DriftPolicy;
+use cloudkeel_controllers::service::ServiceSettings;
 use cloudkeel_testkit::simulated_cloud::{Fault, Operation, Settings};
 use serde_json::json;
 
@@ -127,7 +128,7 @@ async fn a_balancer_deleted_by_hand_is_made_again_with_its_new_address_published
 
 #[tokio::test(start_paused = true)]
 async fn drift_is_only_reported_or_not_checked_if_so_configured() {
-    for (drift, events) in [(Drift::Report, 1), (Drift::Off, 0)] {
+    for (drift, events) in [(DriftPolicy::Report, 1), (DriftPolicy::Off, 0)] {
         let settings = ServiceSettings {
             drift,
             ..ServiceSettings::default()

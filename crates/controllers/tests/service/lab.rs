@@ -185,6 +185,7 @@ impl Lab {
         let services = Cache::<ServiceView>::new();
         let (recorder, reports) = EventRecorder::channel();
         let owner = |site: &Site| ServiceOwner {
+            is_own_config: false,
             cloud: site.name.to_owned(),
             default: site.class.is_none(),
             classes: site.class.map(str::to_owned).into_iter().collect(),

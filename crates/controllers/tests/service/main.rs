@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod absence;
 #[cfg(test)]
+mod conditions;
+#[cfg(test)]
 mod delete;
 #[cfg(test)]
 mod drift;
@@ -16,9 +18,13 @@ mod model;
 #[cfg(test)]
 mod ownership;
 #[cfg(test)]
+mod pause;
+#[cfg(test)]
 mod refusals;
 #[cfg(test)]
 mod reports;
+#[cfg(test)]
+mod retain;
 #[cfg(test)]
 mod retry;
 #[cfg(test)]

@@ -115,6 +115,8 @@ fn status() -> LoadBalancerStatus {
             ip: "192.0.2.1".parse().unwrap(),
             mode: IpMode::Vip,
         }],
+        draining: 0,
+        health: Vec::new(),
     }
 }
 

@@ -163,6 +163,65 @@ async fn a_node_that_vanishes_is_drained_for_the_time_that_its_service_asks_for(
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_drain_outlives_the_leader_that_began_it() {
+    let mut lab = Lab::with_nodes(3).await;
+    lab.serve(2).await;
+    lab.api.world().remove("node-001");
+    lab.pass(SECOND * 25).await;
+    let draining = ["node-000", "node-001 (draining)", "node-002"];
+    assert_eq!(lab.targets("svc-0"), draining);
+    lab.restart().await;
+    lab.pass(SECOND * 20).await;
+    assert_eq!(lab.targets("svc-0"), draining, "it is not cut short");
+    lab.pass(SECOND * 20).await;
+    for service in ["svc-0", "svc-1"] {
+        assert_eq!(lab.targets(service), ["node-000", "node-002"], "{service}");
+        assert_eq!(lab.events(service, "LoadBalancerDrifted"), [""; 0]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_a_cloud_cannot_drain_a_node_that_leaves_stays_for_that_time() {
+    let out_of_service = taint("node.kubernetes.io/out-of-service");
+    let shutting_down = json!({"status": {"conditions": [
+        {"type": "Ready", "status": "False", "message": "node is shutting down"},
+    ]}});
+    for (case, leaves) in [
+        ("autoscaler", taint("ToBeDeletedByClusterAutoscaler")),
+        ("out of service", out_of_service),
+        ("graceful shutdown", shutting_down),
+    ] {
+        let mut cloud = Settings::default();
+        cloud.features.drain = false;
+        let lab = Lab::with(3, cloud, ServiceSettings::default()).await;
+        let hasty = json!({"metadata": {"annotations": {"cloudkeel.dev/lb-drain-seconds": "0"}}});
+        lab.api.world().create_service("hasty", &hasty);
+        lab.serve(1).await;
+        lab.api.world().change("node-001", &leaves);
+        lab.pass(SECOND * 20).await;
+        assert_eq!(lab.targets("hasty"), ["node-000", "node-002"], "{case}");
+        let all = ["node-000", "node-001", "node-002"];
+        assert_eq!(lab.targets("svc-0"), all, "{case}");
+        lab.pass(SECOND * 20).await;
+        assert_eq!(lab.targets("svc-0"), ["node-000", "node-002"], "{case}");
+        assert_eq!(lab.cloud.calls().of(Operation::ChangeTargets), 2, "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_a_cloud_cannot_drain_what_is_excluded_or_gone_goes_at_once() {
+    let mut cloud = Settings::default();
+    cloud.features.drain = false;
+    let lab = Lab::with(3, cloud, ServiceSettings::default()).await;
+    lab.serve(1).await;
+    let exclude = json!({"metadata": {"labels": {"node.kubernetes.io/exclude-from-external-load-balancers": ""}}});
+    lab.api.world().change("node-001", &exclude);
+    lab.api.world().remove("node-002");
+    lab.pass(SECOND * 5).await;
+    assert_eq!(lab.targets("svc-0"), ["node-000"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_last_nodes_serve_until_they_are_gone_and_then_there_is_an_event() {
     let lab = Lab::with_nodes(2).await;
     lab.serve(1).await;

@@ -251,7 +251,7 @@ impl Checked<'_> {
     }
 
     fn health(&self, observed: &Observation) -> Option<Finding> {
-        let health = &observed.report.target_health;
+        let health = &observed.report.status.health;
         let is_bad = |state: HealthState| state == HealthState::Unhealthy;
         let bad: BTreeSet<_> = health
             .iter()

@@ -608,7 +608,7 @@ fn every_state_of_a_service_has_its_finding() {
         (
             "one target unhealthy",
             seen(&|it| {
-                it.report.target_health = vec![
+                it.report.status.health = vec![
                     health("a", HealthState::Healthy),
                     health("b", HealthState::Unhealthy),
                 ];
@@ -617,7 +617,7 @@ fn every_state_of_a_service_has_its_finding() {
         ),
         (
             "all targets unhealthy",
-            seen(&|it| it.report.target_health = vec![health("a", HealthState::Unhealthy)]),
+            seen(&|it| it.report.status.health = vec![health("a", HealthState::Unhealthy)]),
             &["service-targets-down"],
         ),
         ("just deleted", deleting(ours, 20), &[]),

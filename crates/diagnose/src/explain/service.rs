@@ -112,7 +112,7 @@ impl Story<'_> {
                 let mut lines = vec![format!("load balancer {id}, reached at {places}")];
                 lines.extend(report.busy.iter().map(|busy| busy.why.clone()));
                 lines.extend(report.unmet.iter().map(|it| it.message.clone()));
-                let health = report.target_health.iter();
+                let health = report.status.health.iter();
                 lines.extend(health.map(|it| {
                     let port = it
                         .listener

@@ -29,7 +29,7 @@ pub(super) fn run(
     if let Some(directory) = &args.write {
         fs::create_dir_all(directory)?;
         for page in &pages {
-            let path = directory.join(format!("{}.md", page.name));
+            let path = directory.join(format!("{}.{}", page.name, page.extension));
             fs::write(&path, &page.text)?;
             writeln!(out, "wrote {}", path.display())?;
         }

@@ -12,11 +12,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cloudkeel_api::DriftPolicy;
 use cloudkeel_api::{Clock, Registry};
 use cloudkeel_controllers::clouds::Cloud;
 use cloudkeel_controllers::lifecycle::decide::Caution;
 use cloudkeel_controllers::runtime::ErrorText;
-use cloudkeel_controllers::service::Drift;
 use cloudkeel_diagnose::{CloudState, Read, Settings, Snapshot, Unread};
 use futures::future::join_all;
 
@@ -211,7 +211,7 @@ fn settings(configuration: &Configuration) -> Settings {
         deletion_burst: usize::try_from(deletion.burst).unwrap_or(usize::MAX),
         node_list_period: options.node.list_period,
         service_list_period: options.service.list_period,
-        repairs_drift: options.service.drift == Drift::Repair,
+        repairs_drift: options.service.drift == DriftPolicy::Repair,
     }
 }
 

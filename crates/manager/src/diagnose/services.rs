@@ -108,7 +108,7 @@ impl Context<'_> {
                 .options
                 .service
                 .health_checks
-                .over(profile.health_check),
+                .over(profile.health_check, owner.is_own_config),
         };
         let targets: Result<_, Problem> = targets;
         let mut draft = draft(service, targets, &setting).map_err(|wrong| wrong.to_string())?;

@@ -16,7 +16,7 @@ mod serving;
 mod table;
 
 pub use auth::*;
-pub use choices::{DriftFlag, HealthCheckFlag};
+pub use choices::HealthCheckFlag;
 pub use controllers::*;
 pub use generic::*;
 pub use grammar::{CommandLine, parse, parse_all};

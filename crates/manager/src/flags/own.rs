@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use cloudkeel_api::FlagKey;
+use cloudkeel_api::{DriftPolicy, FlagKey};
 
-use super::choices::{DriftFlag, HealthCheckFlag};
+use super::choices::HealthCheckFlag;
 use super::table::{Effect, FlagRow, Group, rows};
 
 /// `--shutdown-grace-period`
@@ -84,21 +84,28 @@ pub const NODE_DELETION_INTERVAL: FlagKey<Duration> = FlagKey::new(
 )
 .with_default("10s");
 /// `--load-balancer-drift`
-pub const LOAD_BALANCER_DRIFT: FlagKey<DriftFlag> = FlagKey::new(
+pub const LOAD_BALANCER_DRIFT: FlagKey<DriftPolicy> = FlagKey::new(
     "load-balancer-drift",
     "What happens when a load balancer was changed in the cloud: `repair` it and report, only `report` it, or `off` \
      to not check. Upstream does not check.",
 )
 .with_default("repair");
+/// `--load-balancer-conditions`
+pub const LOAD_BALANCER_CONDITIONS: FlagKey<bool> = FlagKey::new(
+    "load-balancer-conditions",
+    "Whether a Service whose load balancer fails, or has no healthy target, says so in conditions of its status.",
+)
+.with_default("true");
 /// `--load-balancer-health-checks`
 pub const LOAD_BALANCER_HEALTH_CHECKS: FlagKey<HealthCheckFlag> = FlagKey::new(
     "load-balancer-health-checks",
-    "Health checks of load balancer targets, unless a Service's annotations say otherwise: `compatible` with the \
-     cloud's Go CCM; `node-port`, which checks the node port, or the health check port with \
+    "Health checks of load balancer targets, unless a Service's annotations say otherwise: `auto`, which is \
+     `node-port` for clouds in cloudkeel's own configuration file whose Go CCM ignores externalTrafficPolicy, and else \
+     `compatible`; `compatible` with the cloud's Go CCM; `node-port`, which checks the node port, or the health check port with \
      externalTrafficPolicy Local; or `kube-proxy`, which also checks kube-proxy with externalTrafficPolicy \
      Cluster. Changing it changes the load balancers in the cloud.",
 )
-.with_default("compatible");
+.with_default("auto");
 /// `--load-balancer-drift-check-period`
 pub const LOAD_BALANCER_DRIFT_CHECK_PERIOD: FlagKey<Duration> = FlagKey::new(
     "load-balancer-drift-check-period",
@@ -149,6 +156,7 @@ pub(super) fn table() -> Vec<FlagRow> {
             (&NODE_DELETION_BURST, Works),
             (&NODE_DELETION_INTERVAL, Works),
             (&LOAD_BALANCER_DRIFT, Works),
+            (&LOAD_BALANCER_CONDITIONS, Works),
             (&LOAD_BALANCER_HEALTH_CHECKS, Works),
             (&LOAD_BALANCER_DRIFT_CHECK_PERIOD, Works),
             (

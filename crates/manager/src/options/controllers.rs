@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use cloudkeel_api::{FlagKey, Problem};
+use cloudkeel_api::{DriftPolicy, FlagKey, Problem};
 use cloudkeel_controllers::route::RouteSettings;
-use cloudkeel_controllers::service::Drift;
 use cloudkeel_controllers::service::spec::HealthCheckChoice;
 use ipnet::IpNet;
 use serde::Serialize;
@@ -103,7 +102,9 @@ pub struct ServiceOptions {
     /// `--concurrent-service-syncs`
     pub concurrent_syncs: u32,
     /// `--load-balancer-drift`
-    pub drift: Drift,
+    pub drift: DriftPolicy,
+    /// `--load-balancer-conditions`
+    pub conditions: bool,
     /// `--load-balancer-health-checks`
     pub health_checks: HealthCheckChoice,
     /// `--load-balancer-drift-check-period`
@@ -114,6 +115,7 @@ impl ServiceOptions {
     pub(super) fn read(reader: &mut OptionReader<'_>) -> Option<Self> {
         let concurrent_syncs = at_least_one(reader, &flags::CONCURRENT_SERVICE_SYNCS);
         let drift = reader.value(&flags::LOAD_BALANCER_DRIFT);
+        let conditions = reader.value(&flags::LOAD_BALANCER_CONDITIONS);
         let health_checks = reader.value(&flags::LOAD_BALANCER_HEALTH_CHECKS);
         let current = &flags::LOAD_BALANCER_DRIFT_CHECK_PERIOD;
         let former = &flags::FORMER_LOAD_BALANCER_DRIFT_CHECK_PERIOD;
@@ -121,7 +123,8 @@ impl ServiceOptions {
         let list_period = period(reader, if only_former { former } else { current });
         Some(Self {
             concurrent_syncs: concurrent_syncs?,
-            drift: drift?.0,
+            drift: drift?,
+            conditions: conditions?,
             health_checks: health_checks?.0,
             list_period: list_period?,
         })

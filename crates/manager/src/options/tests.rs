@@ -212,7 +212,7 @@ const BAD_VALUES: &[(&str, &str)] = &[
     ),
     (
         "--load-balancer-health-checks=tcp",
-        "--load-balancer-health-checks: \"tcp\": expected `compatible`, `node-port` or `kube-proxy`",
+        "--load-balancer-health-checks: \"tcp\": expected `auto`, `compatible`, `node-port` or `kube-proxy`",
     ),
     (
         "--load-balancer-drift-check-period=0s",

@@ -79,6 +79,7 @@ const fn sync_state(state: BalancerState) -> SyncState {
     match state {
         BalancerState::Failing => SyncState::Failing,
         BalancerState::Waiting => SyncState::Waiting,
+        BalancerState::Paused => SyncState::Paused,
         BalancerState::Working => SyncState::Working,
         BalancerState::Settled => SyncState::Settled,
     }

@@ -2,6 +2,7 @@
 
 mod findings;
 mod logs;
+mod schema;
 
 use std::fmt::Write as _;
 
@@ -16,11 +17,13 @@ use crate::options::FeatureGates;
 /// One page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// Its file name without `.md`.
+    /// Its file name without the extension.
     pub name: String,
+    /// The extension of its file: `md`, or `json` for a schema.
+    pub extension: &'static str,
     /// Its heading.
     pub title: String,
-    /// All of it, in Markdown.
+    /// All of it.
     pub text: String,
 }
 
@@ -32,9 +35,21 @@ impl Page {
         );
         Self {
             name: name.into(),
+            extension: "md",
             title,
             text,
         }
+    }
+
+    /// The annotations of a cloud's Services as a JSON schema.
+    fn schema(descriptor: &Descriptor) -> Option<Self> {
+        let schema = schema::of_cloud(descriptor)?;
+        Some(Self {
+            name: format!("schema-{}", descriptor.name),
+            extension: "json",
+            title: format!("JSON schema of the annotations of {}", descriptor.name),
+            text: format!("{schema:#}\n"),
+        })
     }
 }
 
@@ -53,6 +68,7 @@ pub fn pages(registry: &Registry) -> Vec<Page> {
         let more = registry.get(descriptor.name).ok();
         provider_page(descriptor, more.and_then(|factory| factory.reference()))
     }));
+    pages.extend(descriptors.iter().filter_map(Page::schema));
     pages
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cloudkeel_api::{Clock, ClusterIdentity, LoadBalancers, Problems, Registry};
+use cloudkeel_api::{Clock, ClusterIdentity, ConfigSource, LoadBalancers, Problems, Registry};
 use cloudkeel_controllers::clouds::Cloud;
 use cloudkeel_controllers::ipam::{self, IpamContext, IpamController, IpamSettings};
 use cloudkeel_controllers::lifecycle::decide::Caution;
@@ -173,6 +173,7 @@ impl BuiltControllers {
         let settings = ServiceSettings {
             workers: usize::try_from(options.concurrent_syncs).unwrap_or(usize::MAX),
             drift: options.drift,
+            conditions: options.conditions,
             health_checks: options.health_checks,
             list_period: options.list_period,
             seed: parts.seed,
@@ -341,6 +342,7 @@ fn owner_by(entry: &CloudEntry, own_classes: Vec<String>) -> ServiceOwner {
     let mut classes = scope.classes.clone();
     classes.extend(own_classes);
     ServiceOwner {
+        is_own_config: matches!(entry.config, ConfigSource::Own(_)),
         cloud: entry.name.clone(),
         default: scope.default,
         classes,

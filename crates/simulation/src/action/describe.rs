@@ -39,6 +39,7 @@ impl fmt::Display for Action {
                 "service {service} gets {} with the value {value:?}",
                 annotation.key()
             ),
+            Self::PauseService(service) => write!(f, "service {service} is paused"),
             Self::ChangeFamilies(service) => write!(f, "service {service} changes its families"),
             Self::DeleteService(service) => write!(f, "service {service} is deleted"),
             Self::EditBalancer(service) => {

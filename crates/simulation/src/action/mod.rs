@@ -80,6 +80,8 @@ pub(crate) enum Action {
         annotation: Annotation,
         value: Option<&'static str>,
     },
+    /// The operator pauses it. The pause ends with the faults.
+    PauseService(usize),
     /// It gets addresses of both families, or of one again.
     ChangeFamilies(usize),
     // Changes in the cloud by hand.

@@ -206,6 +206,7 @@ impl Environment {
                 }
                 Ok(())
             }
+            Action::PauseService(service) => self.pause_service(service).await,
             Action::ChangeFamilies(service) => self.change_families(service).await,
             Action::EditBalancer(service) => self.edit_balancer(service).await,
             Action::DeleteRoute(machine) => self.delete_route(machine).await,

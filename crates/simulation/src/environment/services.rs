@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
+use cloudkeel_api::names::PAUSED;
 use cloudkeel_provider_local::SERVICE_UID;
 use serde_json::json;
 
@@ -41,11 +42,27 @@ impl Environment {
         Ok(true)
     }
 
-    /// Annotations with values that do not exist go.
+    pub(super) async fn pause_service(&self, service: usize) -> Result<()> {
+        let name = service_name(service);
+        if self.is_there(&name).await? {
+            let yes = Some("true");
+            self.cluster
+                .annotate_service(&name, PAUSED.name(), yes)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Pauses end, and annotations with values that do not exist go.
     pub(crate) async fn mend_annotations(&self) -> Result<()> {
         for service in self.cluster.all_services().await? {
             let name = service.metadata.name.unwrap_or_default();
             let annotations = service.metadata.annotations.unwrap_or_default();
+            if annotations.contains_key(PAUSED.name()) {
+                self.cluster
+                    .annotate_service(&name, PAUSED.name(), None)
+                    .await?;
+            }
             for annotation in Annotation::ALL {
                 let value = annotations.get(annotation.key());
                 if value.is_some_and(|value| annotation.is_invalid(value)) {

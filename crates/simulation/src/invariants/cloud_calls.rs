@@ -7,18 +7,15 @@ use cloudkeel_provider_local::SERVICE_UID;
 use cloudkeel_testkit::simulated_cloud::SimulatedCloud;
 use cloudkeel_testkit::simulated_cloud::wire::{Balancer, BalancerState, NewBalancer, Route};
 use http::{Method, Request};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
-use super::objects::has_finalizer;
+use super::objects::{PROPAGATION_LIMIT, has_finalizer};
 use super::writes::{Broken, IN_FLIGHT_LIMIT, without_lease};
 use super::{CheckerState, Invariant};
 use crate::accounts::{Account, Clouds};
 use crate::action::ManagerId;
 use crate::convergence::is_released;
 use crate::fixtures::{FOREIGN_NETWORK, OTHER_PROJECT, is_foreign};
-
-/// A manager that sees the cluster at all has seen a change by then, whatever went wrong with its watch.
-const PROPAGATION_LIMIT: SignedDuration = SignedDuration::from_secs(240);
 
 /// The Service that a balancer was made for.
 pub(super) fn service_of(balancer: &Balancer) -> Option<&str> {
@@ -137,6 +134,7 @@ pub(super) fn broken_by_asking(
         now,
         &before.to_string(),
     ));
+    broken.extend(paused_touched(state, before, now));
     if let Some(uid) = &before.makes_for {
         if before.sender.account != Account::First {
             broken.push((Invariant::ServedByItsCloud, before.to_string()));
@@ -149,6 +147,24 @@ pub(super) fn broken_by_asking(
         }
     }
     broken
+}
+
+/// The balancer of a Service that is paused is neither made, changed nor deleted.
+fn paused_touched(state: &CheckerState, before: &CloudBefore, now: Timestamp) -> Option<Broken> {
+    let is_named = |balancer: &&Balancer| {
+        let path = format!("/v1/balancers/{}", balancer.id);
+        let rest = before.path.strip_prefix(&path);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let changed = before.ours.balancers.iter().find(is_named);
+    let uid = changed
+        .and_then(service_of)
+        .or(before.makes_for.as_deref())?;
+    let is_paused = state.objects.service(uid)?.is_known_to_be_paused(now);
+    is_paused.then(|| {
+        let what = format!("{before} for Service {uid}, which is paused");
+        (Invariant::PausedStays, what)
+    })
 }
 
 /// Every invariant that is broken by what came of it.
@@ -290,6 +306,8 @@ fn emptied(
 
 #[cfg(test)]
 mod tests {
+    use jiff::SignedDuration;
+
     use super::*;
     use crate::accounts::Layout;
     use crate::rng::Rng;

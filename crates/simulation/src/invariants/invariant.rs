@@ -13,6 +13,8 @@ pub enum Invariant {
     NoDeletionInDoubt,
     /// No Node is deleted while an annotation holds it.
     HeldNodeStays,
+    /// Nothing is written to what the operator has paused, and nothing is changed for it in the cloud.
+    PausedStays,
     /// Deletions keep to their rate.
     DeletionRate,
     /// Nothing of others is touched.
@@ -55,6 +57,7 @@ impl Invariant {
             Self::NodeDeletionProven => "no Node is deleted without proof",
             Self::NoDeletionInDoubt => "no Node is deleted in doubt",
             Self::HeldNodeStays => "a held Node stays",
+            Self::PausedStays => "what is paused stays as it is",
             Self::DeletionRate => "deletions keep to their rate",
             Self::NothingForeignTouched => "nothing foreign is touched",
             Self::OnlyOwnWrites => "only what is needed is written",

@@ -3,13 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use cloudkeel_api::names::PAUSED;
 use cloudkeel_controllers::wellknown::{AUTOSCALER_TAINT, CLEANUP_FINALIZER, EXCLUDE_LABEL};
 use cloudkeel_embedded::Commit;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 /// The lease of the managers.
 const LEASE: &str = "cloud-controller-manager";
+
+/// A manager that sees the cluster at all has seen a change by then, whatever went wrong with its watch.
+pub(super) const PROPAGATION_LIMIT: SignedDuration = SignedDuration::from_secs(240);
 
 /// An object, and since when it has been as it is in the one respect that rules ask about.
 #[derive(Debug, Clone)]
@@ -17,6 +21,16 @@ pub(crate) struct Tracked {
     pub(crate) object: Arc<Value>,
     /// For a Service, since when it wants a balancer; for a Node, since when it may be a target.
     pub(crate) wanted_since: Option<Timestamp>,
+    /// Since when it is paused.
+    pub(crate) paused_since: Option<Timestamp>,
+}
+
+impl Tracked {
+    /// Whether every manager that sees the cluster at all knows by now that it is paused.
+    pub(crate) fn is_known_to_be_paused(&self, now: Timestamp) -> bool {
+        let paused = self.paused_since;
+        paused.is_some_and(|since| now.duration_since(since) > PROPAGATION_LIMIT)
+    }
 }
 
 /// The holder of the managers' lease.
@@ -85,6 +99,9 @@ fn keep(kept: &mut BTreeMap<String, Tracked>, commit: &Commit, wanted: fn(&Value
     let Some(object) = &commit.after else {
         return;
     };
+    let paused_before = before.as_ref().and_then(|kept| kept.paused_since);
+    let is_paused = object["metadata"]["annotations"][PAUSED.name()] == "true";
+    let paused_since = is_paused.then(|| paused_before.unwrap_or(commit.at));
     let since = before.and_then(|kept| kept.wanted_since);
     let wanted_since = wanted(object).then(|| since.unwrap_or(commit.at));
     let object = Arc::clone(object);
@@ -93,6 +110,7 @@ fn keep(kept: &mut BTreeMap<String, Tracked>, commit: &Commit, wanted: fn(&Value
         Tracked {
             object,
             wanted_since,
+            paused_since,
         },
     );
 }

@@ -37,6 +37,7 @@ pub(super) fn broken_by(
     let mut broken = Vec::new();
     let what = describe(commit);
     broken.extend(without_lease(state, manager_id, commit.sent_at, &what));
+    broken.extend(paused_written(state, commit));
     match commit.resource {
         "nodes" | "services" if is_not_theirs(commit) => {
             broken.push((Invariant::OnlyOwnWrites, describe(commit)));
@@ -69,6 +70,17 @@ fn describe(commit: &Commit) -> String {
         ..
     } = commit;
     format!("{by} did {} {resource}/{name}", verb.as_str())
+}
+
+/// Nothing is written to what is paused.
+fn paused_written(state: &CheckerState, commit: &Commit) -> Option<Broken> {
+    let kept = match commit.resource {
+        "nodes" => state.objects.nodes.get(&commit.name),
+        "services" => state.objects.services.get(&commit.name),
+        _ => None,
+    };
+    let is_paused = kept?.is_known_to_be_paused(commit.sent_at);
+    is_paused.then(|| (Invariant::PausedStays, describe(commit)))
 }
 
 /// Whether only others do this: managers make no Nodes and no Services, and delete no Services.

@@ -21,6 +21,7 @@ pub(crate) fn of_services(rng: &mut Rng) -> Vec<TimedAction> {
         5 => deleted_while_lists_are_empty(rng, start),
         6 => another_credential_during_a_deletion(rng, start),
         7 => right_credential_back_during_a_deletion(rng, start),
+        8 => paused(rng, start),
         _ => Vec::new(),
     }
 }
@@ -138,6 +139,23 @@ fn right_credential_back_during_a_deletion(rng: &mut Rng, start: Duration) -> Ve
         at(later + SECOND, slow),
     ];
     actions.push(at(later + rng.seconds(2, 12), not_wanted(rng)));
+    actions
+}
+
+/// The operator pauses a Service, which changes all the same, as do its balancer and the Nodes.
+fn paused(rng: &mut Rng, start: Duration) -> Vec<TimedAction> {
+    let begins = start + SECOND * 60;
+    let mut actions = vec![
+        at(start, Action::CreateService(0)),
+        at(begins, Action::PauseService(0)),
+        at(begins + rng.seconds(1, 60), Action::EditBalancer(0)),
+        at(begins + SECOND * 300, Action::ChangePorts(0)),
+        at(begins + SECOND * 330, Action::ToggleExclusion(0)),
+    ];
+    if rng.chance(50) {
+        let gone = begins + rng.seconds(340, 400);
+        actions.push(at(gone, Action::DeleteService(0)));
+    }
     actions
 }
 

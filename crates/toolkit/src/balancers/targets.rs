@@ -9,6 +9,8 @@ use cloudkeel_api::{
     ProviderId, Target, TargetState,
 };
 
+/// The label of a Node's zone.
+const ZONE: &str = "topology.kubernetes.io/zone";
 /// How many Nodes are named that a balancer cannot take.
 const NAMED: usize = 10;
 
@@ -17,6 +19,8 @@ const NAMED: usize = 10;
 pub struct DesiredTarget {
     /// The Node's name.
     pub node: String,
+    /// Its zone, by its label: where not all Nodes fit, they are chosen from all zones.
+    pub zone: Option<String>,
     /// Whether it gets new connections.
     pub state: TargetState,
 }
@@ -28,6 +32,8 @@ pub struct DesiredTargets<T> {
     pub places: BTreeMap<T, DesiredTarget>,
     /// Nodes that cannot be reached yet, and why.
     pub unresolved: BTreeMap<String, String>,
+    /// Whether targets that drain stay although they are not among these.
+    pub keeps_draining: bool,
 }
 
 impl<T> Default for DesiredTargets<T> {
@@ -35,6 +41,7 @@ impl<T> Default for DesiredTargets<T> {
         Self {
             places: BTreeMap::new(),
             unresolved: BTreeMap::new(),
+            keeps_draining: false,
         }
     }
 }
@@ -126,12 +133,19 @@ impl<T: Ord + Clone> DesiredTargets<T> {
         spec: &LoadBalancerSpec,
         mut resolve: impl FnMut(&Target) -> Result<T, String>,
     ) -> Self {
-        let mut targets = Self::default();
+        let mut targets = Self {
+            keeps_draining: spec.options.keeps_draining,
+            ..Self::default()
+        };
         for (node, target) in &*spec.targets {
             match resolve(target) {
                 Ok(place) => {
-                    let (node, state) = (node.clone(), target.state);
-                    targets.places.insert(place, DesiredTarget { node, state });
+                    let desired = DesiredTarget {
+                        node: node.clone(),
+                        zone: target.node.labels.get(ZONE).cloned(),
+                        state: target.state,
+                    };
+                    targets.places.insert(place, desired);
                 }
                 Err(why) => {
                     targets.unresolved.insert(node.clone(), why);
@@ -168,7 +182,9 @@ impl<T: Ord + Clone> DesiredTargets<T> {
         capacity: Capacity,
         keeps: impl Fn(&T) -> bool,
     ) -> TargetDiff<T> {
-        let is_extra = |target: &&T| !self.places.contains_key(target) && !keeps(target);
+        let drains = |target: &T| present.get(target) == Some(&TargetState::Draining);
+        let stays = |target: &T| keeps(target) || (self.keeps_draining && drains(target));
+        let is_extra = |target: &&T| !self.places.contains_key(target) && !stays(target);
         let mut remove: Vec<_> = present.keys().filter(is_extra).cloned().collect();
         let mut drain: Vec<_> = self.draining(present).cloned().collect();
         let is_last = !present.is_empty() && remove.len() == present.len();
@@ -177,9 +193,16 @@ impl<T: Ord + Clone> DesiredTargets<T> {
             remove.clear();
             drain.clear();
         }
+        let missing = self.missing(present);
+        let is_over = present.len() + others + missing.len() > capacity.planned;
+        let new = if is_over || capacity.is_full {
+            self.spread(missing, present)
+        } else {
+            missing
+        };
         let mut plan = Fill {
             changes: self.returning(present),
-            new: self.missing(present).into_iter(),
+            new: new.into_iter(),
             count: present.len() + others,
             capacity,
         };
@@ -193,10 +216,36 @@ impl<T: Ord + Clone> DesiredTargets<T> {
             let free = plan.free();
             plan.take(if capacity.is_full { free.min(1) } else { free });
         }
+        let mut left_out: Vec<_> = plan.new.map(|(_, node)| node).collect();
+        left_out.sort_unstable();
         TargetDiff {
-            left_out: plan.new.map(|(_, node)| node).collect(),
+            left_out,
             changes: plan.changes,
         }
+    }
+
+    /// The missing ones in an order that fills the zones evenly, counting those that are there and stay.
+    fn spread(
+        &self,
+        missing: Vec<(T, String)>,
+        present: &BTreeMap<T, TargetState>,
+    ) -> Vec<(T, String)> {
+        let zone_of = |place: &T| self.places.get(place).and_then(|it| it.zone.as_deref());
+        let mut taken = BTreeMap::<Option<&str>, usize>::new();
+        for place in present.keys().filter(|it| self.places.contains_key(it)) {
+            *taken.entry(zone_of(place)).or_default() += 1;
+        }
+        let mut ranked: Vec<_> = missing
+            .into_iter()
+            .map(|(place, node)| {
+                let count = taken.entry(zone_of(&place)).or_default();
+                *count += 1;
+                (*count, node, place)
+            })
+            .collect();
+        ranked.sort();
+        let ranked = ranked.into_iter();
+        ranked.map(|(_, node, place)| (place, node)).collect()
     }
 
     fn draining<'a>(

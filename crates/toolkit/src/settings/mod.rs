@@ -255,6 +255,7 @@ impl<T: KeyValue> Setting<T> {
             place,
             name,
             value_type: T::TYPE,
+            choices: T::CHOICES,
             default: self.default,
             required: false,
             secret: T::SECRET,
@@ -262,6 +263,7 @@ impl<T: KeyValue> Setting<T> {
         };
         let pointer = |name, help| KeyDoc {
             value_type: String::TYPE,
+            choices: &[],
             default: None,
             secret: false,
             ..row(KeyPlace::Config, name, help)

@@ -74,6 +74,7 @@ impl Override {
             place: KeyPlace::File,
             name,
             value_type: "text",
+            choices: &[],
             default: None,
             required: false,
             secret: false,

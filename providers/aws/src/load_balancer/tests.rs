@@ -82,6 +82,7 @@ fn settled(spec: &LoadBalancerSpec) -> Observed {
     };
     let target = DesiredTarget {
         node: "node-1".to_owned(),
+        zone: None,
         state: TargetState::Serving,
     };
     let mut have = Observed::new(&spec.balancer_ref, desired.kind);

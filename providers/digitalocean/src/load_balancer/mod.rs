@@ -160,9 +160,8 @@ fn report(desired: DesiredState<'_>, have: &Observed) -> Report {
         // The Service stays as it is, whatever there is.
         (DesiredState::Present(spec), _) if have.is_disowned => Report {
             status: LoadBalancerStatus {
-                exists: true,
                 id: ours.map(|balancer| balancer.id.clone()),
-                ingress: spec.balancer_ref.ingress.clone(),
+                ..LoadBalancerStatus::of("", spec.balancer_ref.ingress.clone())
             },
             ..Report::default()
         },

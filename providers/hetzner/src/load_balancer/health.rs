@@ -10,21 +10,26 @@ pub(super) fn target_health(spec: &LoadBalancerSpec, balancer: &LoadBalancer) ->
     targets.flat_map(|target| health_of(spec, target)).collect()
 }
 
-fn health_of(spec: &LoadBalancerSpec, target: &Target) -> impl Iterator<Item = TargetHealth> {
+/// One for each port; one alone if the cloud does not say anything of the target.
+fn health_of(spec: &LoadBalancerSpec, target: &Target) -> Vec<TargetHealth> {
     let name = name_of(spec, target);
-    target
-        .health_status
-        .0
-        .iter()
-        .map(move |status| TargetHealth {
-            target: name.clone(),
-            listener: status.listen_port,
-            state: match status.status.as_str() {
-                "healthy" => HealthState::Healthy,
-                "unhealthy" => HealthState::Unhealthy,
-                _ => HealthState::Unknown,
-            },
-        })
+    let health = |listener, state| TargetHealth {
+        target: name.clone(),
+        listener,
+        state,
+    };
+    if target.health_status.0.is_empty() {
+        return vec![health(None, HealthState::Unknown)];
+    }
+    let state = |status: &str| match status {
+        "healthy" => HealthState::Healthy,
+        "unhealthy" => HealthState::Unhealthy,
+        _ => HealthState::Unknown,
+    };
+    let statuses = target.health_status.0.iter();
+    statuses
+        .map(|it| health(it.listen_port, state(&it.status)))
+        .collect()
 }
 
 fn name_of(spec: &LoadBalancerSpec, target: &Target) -> String {

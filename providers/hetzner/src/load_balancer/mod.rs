@@ -222,9 +222,11 @@ fn report(desired: DesiredState<'_>, have: &Observed, facts: &Facts) -> Report {
     let ingress = ingress(asked.hostname.as_ref(), addresses, is_proxied);
     Report {
         unmet,
-        status: LoadBalancerStatus::of(id, ingress),
+        status: LoadBalancerStatus {
+            health: health::target_health(spec, balancer),
+            ..LoadBalancerStatus::of(id, ingress)
+        },
         busy: busy(desired, have, balancer, facts),
-        target_health: health::target_health(spec, balancer),
         ..Report::default()
     }
 }

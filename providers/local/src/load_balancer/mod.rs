@@ -194,7 +194,10 @@ fn report(
     let addresses = balancer.addresses.iter().copied();
     let addresses = ingress(balancer.hostname.as_ref(), addresses, is_proxied);
     let mut report = Report {
-        status: LoadBalancerStatus::of(&id, addresses),
+        status: LoadBalancerStatus {
+            draining: plan::unwanted_draining(have, balancer),
+            ..LoadBalancerStatus::of(&id, addresses)
+        },
         busy: have.found.ours.iter().find_map(|b| busy(b, poll_interval)),
         kept: kept(desired, &have.found.ours),
         unmet: plan::over_limits(have, balancer, facts),

@@ -196,6 +196,15 @@ pub(super) fn target_change(diff: TargetDiff<TargetAt>) -> TargetChange {
     change
 }
 
+/// How many targets drain that are not asked for.
+pub(super) fn unwanted_draining(have: &Observed, balancer: &Balancer) -> usize {
+    let wanted = have.desired.as_ref().map(|want| &want.targets.places);
+    let is_unwanted = |at: &TargetAt| wanted.is_some_and(|wanted| !wanted.contains_key(at));
+    let mut targets = balancer.targets.clone();
+    targets.retain(|it| it.state == TargetState::Draining && is_unwanted(&it.at));
+    targets.len()
+}
+
 /// What does not fit on the balancer: it is left out of the plan.
 pub(super) fn over_limits(have: &Observed, balancer: &Balancer, facts: &Facts) -> Vec<Failures> {
     let Some(want) = &have.desired else {

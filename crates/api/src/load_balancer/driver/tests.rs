@@ -156,6 +156,8 @@ impl LoadBalancerDriver for Toy {
                 exists: is_there,
                 id: is_there.then(|| "lb-1".into()),
                 ingress: have.first().map(|_| address).into_iter().collect(),
+                draining: 0,
+                health: Vec::new(),
             },
             busy,
             changes: self.changes.clone(),
@@ -163,7 +165,6 @@ impl LoadBalancerDriver for Toy {
                 DesiredState::Released(_) => vec!["lb-1".to_owned()],
                 DesiredState::Present(_) | DesiredState::Absent(_) => Vec::new(),
             },
-            target_health: Vec::new(),
         }
     }
 

@@ -137,6 +137,8 @@ fn a_balancer_that_is_as_desired_is_named_with_its_addresses() {
                 exists,
                 id,
                 ingress,
+                draining: 0,
+                health: Vec::new(),
             },
         );
         assert_eq!(event.message, expected);

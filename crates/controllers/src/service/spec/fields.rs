@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use cloudkeel_api::{
-    Algorithm, AnnotationKey, Features, HealthCheckPolicy, Listener, Options, Problem, Problems,
-    Protocol, ProxyProtocol, is_dns_subdomain, names,
+    AnnotationKey, Features, HealthCheckPolicy, Listener, Options, Problem, Problems, Protocol,
+    ProxyProtocolChoice, is_dns_subdomain, names,
 };
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::ServicePort;
@@ -77,35 +77,25 @@ pub(super) fn number(key: impl Into<String>, port: i32) -> Result<u16, Problem> 
         .ok_or_else(|| Problem::unexpected(key, port.to_string(), "a port from 1 to 65535"))
 }
 
-const ALGORITHMS: [(&str, Algorithm); 3] = [
-    ("round-robin", Algorithm::RoundRobin),
-    ("least-connections", Algorithm::LeastConnections),
-    ("source-ip", Algorithm::SourceIp),
-];
-
-const PROXY_PROTOCOLS: [(&str, Option<ProxyProtocol>); 3] = [
-    ("v1", Some(ProxyProtocol::V1)),
-    ("v2", Some(ProxyProtocol::V2)),
-    ("off", None),
-];
-
 /// The neutral options; what cannot be read is noted.
 pub(super) fn options(service: &ServiceView, problems: &mut Problems) -> Options {
     // The `BalancerRef` has the ID; an empty one is reported here.
     problems.note(filled(service, &names::ADOPT));
     let drain = annotation(&names::LB_DRAIN_SECONDS, service, problems);
-    let expected = "one of `round-robin`, `least-connections`, `source-ip`";
-    let algorithm = choice(service, &names::LB_ALGORITHM, &ALGORITHMS, expected);
-    let (key, expected) = (&names::LB_PROXY_PROTOCOL, "one of `v1`, `v2`, `off`");
-    let proxy_protocol = choice(service, key, &PROXY_PROTOCOLS, expected);
+    let proxy_protocol = annotation(&names::LB_PROXY_PROTOCOL, service, problems);
+    // Others read these; what is wrong with them is reported here.
+    annotation(&names::LB_DRIFT, service, problems);
+    annotation(&names::LB_RETAIN, service, problems);
     Options {
         name: problems.note(filled(service, &names::LB_NAME)).flatten(),
         internal: annotation(&names::LB_INTERNAL, service, problems),
         size: problems.note(filled(service, &names::LB_TYPE)).flatten(),
-        algorithm: problems.note(algorithm).flatten(),
-        proxy_protocol: problems.note(proxy_protocol).flatten(),
+        algorithm: annotation(&names::LB_ALGORITHM, service, problems),
+        proxy_protocol: proxy_protocol.map(ProxyProtocolChoice::version),
         drain: drain.map(|seconds| Duration::from_secs(seconds.into())),
         hostname: problems.note(hostname(service)).flatten(),
+        ip_mode: annotation(&names::LB_IP_MODE, service, problems),
+        keeps_draining: false,
     }
 }
 
@@ -137,22 +127,6 @@ fn filled(service: &ServiceView, key: &AnnotationKey<String>) -> Result<Option<S
         None => Ok(None),
         Some("") => Err(Problem::unexpected(key.name(), "", "some text")),
         Some(text) => Ok(Some(text.to_owned())),
-    }
-}
-
-/// The value that an annotation names.
-pub(super) fn choice<T: Copy>(
-    service: &ServiceView,
-    key: &AnnotationKey<String>,
-    choices: &[(&str, T)],
-    expected: &str,
-) -> Result<Option<T>, Problem> {
-    let Some(text) = key.get(&service.annotations)? else {
-        return Ok(None);
-    };
-    match choices.iter().find(|(name, _)| *name == text) {
-        Some((_, value)) => Ok(Some(*value)),
-        None => Err(Problem::unexpected(key.name(), text, expected)),
     }
 }
 

@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use cloudkeel_api::{
-    HealthCheck, HealthCheckPolicy, HealthProbe, Problem, Problems, Protocol, TrafficPolicy, names,
+    CheckProtocol, HealthCheck, HealthCheckPolicy, HealthProbe, Problem, Problems, Protocol,
+    TrafficPolicy, names,
 };
 
 use super::annotation;
-use super::fields::choice;
 use crate::view::ServiceView;
 
 /// The path of kube-proxy's answers on a Service's health check port.
@@ -18,8 +18,11 @@ const HEALTHZ: &str = "/healthz";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HealthCheckChoice {
-    /// As the provider's Go counterpart does it, so that a swap changes nothing.
+    /// Right for both traffic policies in a cloud of cloudkeel's own configuration file; elsewhere as the provider's Go
+    /// counterpart does it.
     #[default]
+    Auto,
+    /// As the provider's Go counterpart does it, so that a swap changes nothing.
     Compatible,
     /// Right for both traffic policies: `Local` asks for endpoints on the Node, `Cluster` connects to
     /// the node port.
@@ -29,10 +32,16 @@ pub enum HealthCheckChoice {
 }
 
 impl HealthCheckChoice {
-    /// The policy that applies with a provider whose own is `provider`.
-    pub fn over(self, provider: HealthCheckPolicy) -> HealthCheckPolicy {
+    /// The policy that applies with a provider whose own is `provider`, and whether the cloud is configured in
+    /// cloudkeel's own file, not as its Go counterpart is.
+    pub fn over(self, provider: HealthCheckPolicy, is_own_config: bool) -> HealthCheckPolicy {
+        let ignores_endpoints = matches!(
+            provider,
+            HealthCheckPolicy::NodePort | HealthCheckPolicy::Off
+        );
         match self {
-            Self::Compatible => provider,
+            Self::Auto if is_own_config && ignores_endpoints => HealthCheckPolicy::LocalAware,
+            Self::Auto | Self::Compatible => provider,
             Self::NodePort => HealthCheckPolicy::LocalAware,
             Self::KubeProxy => HealthCheckPolicy::kube_proxy(),
         }
@@ -42,7 +51,7 @@ impl HealthCheckChoice {
 /// What the neutral annotations of a Service say about its checks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct CheckOptions {
-    protocol: Option<Asked>,
+    protocol: Option<CheckProtocol>,
     port: Option<u16>,
     path: Option<String>,
     interval: Option<Duration>,
@@ -51,18 +60,11 @@ pub(super) struct CheckOptions {
     healthy_threshold: Option<u32>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
-    Tcp,
-    Http,
-    Https,
-}
-
 impl CheckOptions {
     /// Reads the annotations and notes everything that is wrong with them.
     pub(super) fn read(service: &ServiceView, problems: &mut Problems) -> Self {
         let options = Self {
-            protocol: problems.note(protocol(service)).flatten(),
+            protocol: annotation(&names::LB_HEALTH_CHECK_PROTOCOL, service, problems),
             port: annotation(&names::LB_HEALTH_CHECK_PORT, service, problems),
             path: annotation(&names::LB_HEALTH_CHECK_PATH, service, problems),
             interval: annotation(&names::LB_HEALTH_CHECK_INTERVAL, service, problems),
@@ -90,7 +92,7 @@ impl CheckOptions {
             let key = names::LB_HEALTH_CHECK_PATH.name();
             refuse(key, path.clone(), "a path that begins with `/`");
         }
-        if let (Some(Asked::Tcp), Some(path)) = (self.protocol, &self.path) {
+        if let (Some(CheckProtocol::Tcp), Some(path)) = (self.protocol, &self.path) {
             let key = names::LB_HEALTH_CHECK_PATH.name();
             refuse(key, path.clone(), "no path with a check by `tcp`");
         }
@@ -118,17 +120,17 @@ impl CheckOptions {
     /// A path alone asks for HTTP, because nothing else has one.
     fn probe(&self, usual: HealthProbe) -> HealthProbe {
         let (usual_way, usual_path) = match &usual {
-            HealthProbe::Http { path } => (Some(Asked::Http), Some(path)),
-            HealthProbe::Https { path } => (Some(Asked::Https), Some(path)),
+            HealthProbe::Http { path } => (Some(CheckProtocol::Http), Some(path)),
+            HealthProbe::Https { path } => (Some(CheckProtocol::Https), Some(path)),
             HealthProbe::Tcp | HealthProbe::UdpConnect | HealthProbe::Sctp => (None, None),
         };
-        let implied = self.path.as_ref().map(|_| Asked::Http);
+        let implied = self.path.as_ref().map(|_| CheckProtocol::Http);
         let path = self.path.as_ref().or(usual_path);
         let path = path.map_or_else(|| "/".to_owned(), String::clone);
         match self.protocol.or(usual_way).or(implied) {
-            Some(Asked::Tcp) => HealthProbe::Tcp,
-            Some(Asked::Http) => HealthProbe::Http { path },
-            Some(Asked::Https) => HealthProbe::Https { path },
+            Some(CheckProtocol::Tcp) => HealthProbe::Tcp,
+            Some(CheckProtocol::Http) => HealthProbe::Http { path },
+            Some(CheckProtocol::Https) => HealthProbe::Https { path },
             None => usual,
         }
     }
@@ -150,21 +152,6 @@ impl CheckOptions {
             healthy_threshold: self.healthy_threshold,
         }
     }
-}
-
-fn protocol(service: &ServiceView) -> Result<Option<Asked>, Problem> {
-    let choices = [
-        ("tcp", Asked::Tcp),
-        ("http", Asked::Http),
-        ("https", Asked::Https),
-    ];
-    let expected = "`tcp`, `http` or `https`";
-    choice(
-        service,
-        &names::LB_HEALTH_CHECK_PROTOCOL,
-        &choices,
-        expected,
-    )
 }
 
 fn usual(service: &ServiceView, protocol: Protocol, policy: &HealthCheckPolicy) -> HealthCheck {

@@ -125,6 +125,7 @@ fn neutral_annotations_become_options() {
         ("cloudkeel.dev/lb-drain-seconds", "30"),
         ("cloudkeel.dev/lb-hostname", "web.example.com"),
         ("cloudkeel.dev/lb-ip", "2001:db8::1"),
+        ("cloudkeel.dev/lb-ip-mode", "proxy"),
     ]);
     let spec = spec(&view);
     let expected = Options {
@@ -135,6 +136,8 @@ fn neutral_annotations_become_options() {
         proxy_protocol: Some(Some(ProxyProtocol::V2)),
         drain: Some(Duration::from_secs(30)),
         hostname: Some("web.example.com".to_owned()),
+        ip_mode: Some(IpMode::Proxy),
+        keeps_draining: false,
     };
     assert_eq!(spec.options, expected);
     assert_eq!(spec.address, "2001:db8::1".parse::<IpAddr>().ok());
@@ -211,8 +214,8 @@ fn everything_that_is_wrong_is_reported_at_once() {
         "cloudkeel.dev/adopt: \"\": expected some text",
         "cloudkeel.dev/lb-name: \"\": expected some text",
         "cloudkeel.dev/lb-internal: \"yes\": expected `true` or `false`",
-        "cloudkeel.dev/lb-algorithm: \"random\": expected one of `round-robin`, `least-connections`, `source-ip`",
-        "cloudkeel.dev/lb-proxy-protocol: \"v3\": expected one of `v1`, `v2`, `off`",
+        "cloudkeel.dev/lb-algorithm: \"random\": expected `round-robin`, `least-connections` or `source-ip`",
+        "cloudkeel.dev/lb-proxy-protocol: \"v3\": expected `v1`, `v2` or `off`",
         "cloudkeel.dev/lb-drain-seconds: \"-1\": expected a whole number from 0 to 4294967295",
         "cloudkeel.dev/lb-hostname: \"Web_1\": expected a lower-case DNS name such as `web.example.com`",
         "cloudkeel.dev/lb-ip: \"here\": expected an IPv4 or IPv6 address",
@@ -264,6 +267,7 @@ fn drafted_among(view: &ServiceView, nodes: &[NodeView], features: Features) -> 
         selector: node_selector(view, Ok(None)).unwrap(),
     };
     let candidate = |node: &NodeView| Candidate {
+        given_to: None,
         node: Arc::new(node.clone()),
         owners: vec!["fsn".to_owned()],
     };

@@ -1,8 +1,8 @@
 //! What a Service asks for that is unsupported, misspelled or deprecated.
 
 use cloudkeel_api::{
-    Affinity, Features, LoadBalancerSpec, Protocol, ProxyProtocol, Severity, UnknownAnnotation,
-    names, unknown_annotations,
+    Affinity, Features, HealthCheck, HealthProbe, LoadBalancerSpec, Protocol, ProxyProtocol,
+    Severity, TrafficPolicy, UnknownAnnotation, names, unknown_annotations,
 };
 
 use crate::view::ServiceView;
@@ -69,6 +69,7 @@ pub(super) fn gather(
     warnings.extend(unsupported_ports(spec, features));
     warnings.extend(unsupported_options(service, spec, features));
     warnings.extend(superseded(service));
+    warnings.extend(ignored_endpoints(service, spec));
     let known = names::annotation_docs();
     let unknown = unknown_annotations(names::ANNOTATION_PREFIX, &known, &service.annotations);
     warnings.extend(unknown.into_iter().map(Warning::from));
@@ -155,11 +156,6 @@ fn unsupported_options(
             },
         ),
         (
-            options.drain.is_some() && !features.drain,
-            names::LB_DRAIN_SECONDS.name(),
-            "drain connections",
-        ),
-        (
             has(names::LB_HEALTH_CHECK_HEALTHY_THRESHOLD.name()) && !features.healthy_threshold,
             names::LB_HEALTH_CHECK_HEALTHY_THRESHOLD.name(),
             "count successes of health checks",
@@ -169,6 +165,29 @@ fn unsupported_options(
     .filter(|(lacking, _, _)| *lacking)
     .map(|(_, key, what)| Warning::unsupported(key, what))
     .collect()
+}
+
+/// With the policy `Local`, only kube-proxy's health check port says which Nodes have an endpoint. A cloud's own
+/// annotations of health checks may ask it, so a Service with any of them is left to its owner.
+fn ignored_endpoints(service: &ServiceView, spec: &LoadBalancerSpec) -> Option<Warning> {
+    let port = spec.health_check_node_port?;
+    let is_plain = |check: &HealthCheck| check.port.is_none() && check.probe == HealthProbe::Tcp;
+    let mut checks = spec.listeners.iter().map(|listener| &listener.health_check);
+    let asks_itself = service.annotations.keys().any(|key| key.contains("health"));
+    let is_ignored = spec.traffic_policy == TrafficPolicy::Local && checks.any(is_plain);
+    (is_ignored && !asks_itself).then(|| {
+        let message = format!(
+            "externalTrafficPolicy is Local, but the health check connects to the node port: it does not ask port {port}, \
+             where Nodes say whether they have an endpoint. Set --load-balancer-health-checks=node-port, or \
+             {}={port} and {}=/healthz",
+            names::LB_HEALTH_CHECK_PORT.name(),
+            names::LB_HEALTH_CHECK_PATH.name(),
+        );
+        Warning {
+            severity: Severity::Normal,
+            ..Warning::new("HealthCheckIgnoresEndpoints", message)
+        }
+    })
 }
 
 fn superseded(service: &ServiceView) -> impl Iterator<Item = Warning> {

@@ -3,7 +3,7 @@ mod finalizer;
 use std::time::Duration;
 
 use cloudkeel_api::{
-    ErrorKind, Failures, LoadBalancerStatus, Plan, ServiceChanges, ServiceCondition,
+    ErrorKind, Failures, LoadBalancerStatus, Options, Plan, ServiceChanges, ServiceCondition,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -24,6 +24,8 @@ fn settled(ingress: Vec<Ingress>) -> Outcome {
             exists: true,
             id: None,
             ingress,
+            draining: 0,
+            health: Vec::new(),
         },
         changes: ServiceChanges::default(),
         done: Plan::default(),
@@ -127,8 +129,29 @@ fn a_hostname_takes_the_place_of_addresses_only() {
         ),
         ("nothing to replace", vec![], Some("web.example"), json!([])),
     ] {
-        let update = StatusUpdate::of(&settled(ingress), "fsn", hostname);
+        let options = Options {
+            hostname: hostname.map(str::to_owned),
+            ..Options::default()
+        };
+        let update = StatusUpdate::of(&settled(ingress), "fsn", &options);
         assert_eq!(update.ingress, Some(entries(expected)), "{case}");
+    }
+}
+
+#[test]
+fn a_service_may_say_whether_pods_go_past_its_balancer() {
+    for (case, asked, expected) in [
+        ("the cloud's own", None, "VIP"),
+        ("proxy", Some(IpMode::Proxy), "Proxy"),
+        ("vip", Some(IpMode::Vip), "VIP"),
+    ] {
+        let options = Options {
+            ip_mode: asked,
+            ..Options::default()
+        };
+        let update = StatusUpdate::of(&settled(vec![at("192.0.2.1")]), "fsn", &options);
+        let expected = entries(ip("192.0.2.1", Some(expected)));
+        assert_eq!(update.ingress, Some(expected), "{case}");
     }
 }
 
@@ -186,10 +209,11 @@ fn each_outcome_says_what_is_published() {
             Progress::Programmed {
                 cloud: cloud(),
                 id: None,
+                health: None,
             },
         ),
     ] {
-        let update = StatusUpdate::of(&outcome, "fsn", None);
+        let update = StatusUpdate::of(&outcome, "fsn", &Options::default());
         assert_eq!(
             update.ingress.map(|entries| entries.len()),
             published,
@@ -317,11 +341,11 @@ proptest! {
         annotations in prop::collection::btree_map("[ab]", prop::option::of("[xy]"), 0..3),
     ) {
         let mut view = service(json!({"metadata": {"annotations": {"a": "x"}}}));
-        view.ingress = published(&had, None);
+        view.ingress = published(&had, &Options::default());
         let Outcome::Settled { status, done, .. } = settled(wanted) else { unreachable!() };
         let changes = ServiceChanges { annotations, ..ServiceChanges::default() };
         let outcome = Outcome::Settled { status, changes, done };
-        let update = StatusUpdate::of(&outcome, "fsn", None);
+        let update = StatusUpdate::of(&outcome, "fsn", &Options::default());
         let after = match update.patch(&view, now()) {
             Some(patch) => applied(&view, &patch),
             None => view,

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::keys::{SharedKeys, TargetKeys, drain_removed, keys_of};
-use super::{Candidate, TargetRules, choose, node_selector};
+use super::{Candidate, TargetRules, choose, is_about_to_go, node_selector};
 use crate::service::controller::ServiceController;
 use crate::service::owner::ServiceOwner;
 use crate::service::record::Record;
@@ -53,9 +53,11 @@ impl ServiceController {
     ) -> Result<(Draft, Arc<TargetKeys>), Problems> {
         let profile = balancers.profile(&balancer_ref_of(service, &self.parts.cluster));
         let features = profile.features;
-        let (targets, keys) = match self.chosen(service, owner, balancers, features) {
-            Ok(chosen) => {
-                let Choice { targets, keys } = self.with_draining(service, features, chosen);
+        let rules = self.target_rules(service, owner, balancers, features);
+        let (targets, keys) = match rules {
+            Ok(rules) => {
+                let chosen = self.chosen(&rules);
+                let Choice { targets, keys } = self.with_draining(service, &rules, chosen);
                 (Ok(targets), keys)
             }
             Err(problem) => (Err(problem), Arc::default()),
@@ -63,53 +65,61 @@ impl ServiceController {
         let setting = Setting {
             cluster: &self.parts.cluster,
             features,
-            health_checks: self.settings.health_checks.over(profile.health_check),
+            health_checks: self
+                .settings
+                .health_checks
+                .over(profile.health_check, owner.is_own_config),
         };
         let mut draft = draft(service, targets, &setting)?;
+        draft.spec.options.keeps_draining = self.inherited_drain(service).is_some();
         let unknown = balancers.unknown_annotations(&service.annotations);
         let unknown = unknown.into_iter().map(Warning::from);
         draft.warnings.extend(unknown);
         Ok((draft, keys))
     }
 
-    /// The targets that a Service selects, without those that drain.
-    pub(super) fn chosen(
+    /// What decides about the targets of a Service.
+    pub(super) fn target_rules<'a>(
         &self,
         service: &ServiceView,
-        owner: &ServiceOwner,
+        owner: &'a ServiceOwner,
         balancers: &dyn LoadBalancers,
         features: Features,
-    ) -> Result<Choice, Problem> {
+    ) -> Result<TargetRules<'a>, Problem> {
         let own = balancers.node_selector(&service.annotations);
         let selector = node_selector(service, own)?;
         if selector.is_some() {
             self.selects_by_label.store(true, Ordering::Relaxed);
         }
+        Ok(TargetRules {
+            owner,
+            features,
+            selector,
+        })
+    }
+
+    /// The targets that a Service selects, without those that drain.
+    pub(super) fn chosen(&self, rules: &TargetRules<'_>) -> Choice {
         let Features {
             drain,
             targets_by_address,
             every_node,
             ..
-        } = features;
+        } = rules.features;
         let decisive = [drain, targets_by_address, every_node];
-        let alike = (owner.cloud.clone(), selector, decisive);
+        let alike = (rules.owner.cloud.clone(), rules.selector.clone(), decisive);
         let mut cached = self.targets.0.lock();
         self.refresh(&mut cached);
         if let Some(choice) = cached.choices.get(&alike) {
-            return Ok(choice.clone());
+            return choice.clone();
         }
-        let rules = TargetRules {
-            owner,
-            features,
-            selector: alike.1.clone(),
-        };
-        let targets = choose(cached.candidates.values(), &rules);
+        let targets = choose(cached.candidates.values(), rules);
         let choice = Choice {
             keys: cached.sets.share(keys_of(&targets)),
             targets: targets.into(),
         };
         cached.choices.insert(alike, choice.clone());
-        Ok(choice)
+        choice
     }
 
     /// Forgets the choices if a Node or a provider has changed. Whose a Node is stays known unless it or a
@@ -138,10 +148,15 @@ impl ServiceController {
         cached.version = version;
     }
 
-    fn with_draining(&self, service: &ServiceView, can: Features, mut choice: Choice) -> Choice {
+    fn with_draining(
+        &self,
+        service: &ServiceView,
+        rules: &TargetRules<'_>,
+        mut choice: Choice,
+    ) -> Choice {
         let mut draining = TargetKeys::new();
         self.records.amend(&service.service.to_string(), |record| {
-            (draining, _) = self.draining(service, can, &choice.keys, record);
+            (draining, _) = self.draining(service, rules, &choice.keys, record);
         });
         if draining.is_empty() {
             return choice;
@@ -149,7 +164,7 @@ impl ServiceController {
         for (name, key) in draining {
             let node = self.parts.nodes.get(&name);
             let node = node.map_or_else(|| key.facts(&name).into(), |node| node.facts.clone());
-            let (by, state) = (key.by, TargetState::Draining);
+            let (by, state) = (key.by, key.state);
             choice.targets.insert(name, Target { node, by, state });
         }
         let keys = keys_of(&choice.targets);
@@ -157,27 +172,45 @@ impl ServiceController {
         choice
     }
 
-    /// The targets of a balancer that drain because they are not `chosen` any more, and when the first of
-    /// them is done.
+    /// The targets of a balancer that stay for a while although they are not `chosen` any more, and when the first of
+    /// them is done. Where the cloud cannot drain, these are Nodes that are about to go: their connections end by
+    /// themselves, and the balancer's own health check finds out.
     pub(super) fn draining(
         &self,
         service: &ServiceView,
-        features: Features,
+        rules: &TargetRules<'_>,
         chosen: &Arc<TargetKeys>,
         record: &mut Record,
     ) -> (TargetKeys, Option<Instant>) {
-        let applied = record.applied.clone().filter(|_| features.drain);
+        let applied = record.applied.clone();
         let Some(applied) = applied.filter(|applied| !Arc::ptr_eq(applied, chosen)) else {
             record.removed_since.clear();
             return (TargetKeys::new(), None);
         };
-        let asked_for = names::LB_DRAIN_SECONDS.get(&service.annotations);
-        let drain = match asked_for {
+        let stays_as = |name: &str| {
+            if rules.features.drain {
+                return Some(TargetState::Draining);
+            }
+            let node = self.parts.nodes.get(name)?;
+            is_about_to_go(&node, rules).then_some(TargetState::Serving)
+        };
+        let (removed, drain) = (&mut record.removed_since, self.drain_time(service));
+        drain_removed(chosen, &applied, removed, Instant::now(), drain, stays_as)
+    }
+
+    /// How long what an earlier leader drains may still take: its time from the start of this process. `None` if that
+    /// is over.
+    pub(crate) fn inherited_drain(&self, service: &ServiceView) -> Option<Duration> {
+        let left = self.drain_time(service).checked_sub(self.began.elapsed());
+        left.filter(|left| !left.is_zero())
+    }
+
+    /// How long a target of this Service may finish its connections.
+    pub(crate) fn drain_time(&self, service: &ServiceView) -> Duration {
+        match names::LB_DRAIN_SECONDS.get(&service.annotations) {
             Ok(Some(seconds)) => Duration::from_secs(seconds.into()),
             Ok(None) | Err(_) => self.settings.drain,
-        };
-        let removed = &mut record.removed_since;
-        drain_removed(chosen, &applied, removed, Instant::now(), drain)
+        }
     }
 }
 

@@ -34,6 +34,9 @@ impl ServiceController {
         let mut next: Option<Instant> = None;
         let mut update = None;
         self.records.for_each(|key, record| {
+            if record.paused.is_some() {
+                return;
+            }
             let (differs, due) = self.compare(record).unwrap_or_default();
             if differs {
                 behind.push(key.to_owned());
@@ -66,12 +69,14 @@ impl ServiceController {
         let balancers = provider.load_balancers()?;
         let profile = balancers.profile(&balancer_ref_of(&service, &self.parts.cluster));
         let features = profile.features;
-        let chosen = self.chosen(&service, owner, balancers, features).ok()?.keys;
-        if record.removed_since.is_empty() {
+        let rules = self.target_rules(&service, owner, balancers, features);
+        let rules = rules.ok()?;
+        let chosen = self.chosen(&rules).keys;
+        if record.removed_since.is_empty() && features.drain {
             // What is removed now starts to drain when the worker comes to it.
             return Some((chosen != current, None));
         }
-        let (draining, next) = self.draining(&service, features, &chosen, record);
+        let (draining, next) = self.draining(&service, &rules, &chosen, record);
         let mut keys = TargetKeys::clone(&chosen);
         keys.extend(draining);
         Some((keys != *current, next))

@@ -67,8 +67,8 @@ impl SharedKeys {
     }
 }
 
-/// The applied targets that are no longer chosen and drain for `drain` before they are left out, and when
-/// the first of them is done.
+/// The applied targets that are no longer chosen and stay for `drain` before they are left out, each in the state that
+/// `stays_as` says, and when the first of them is done. `None` leaves one out at once.
 ///
 /// Nothing drains if no other target serves: then it would only cut off those that still could.
 pub(super) fn drain_removed(
@@ -77,6 +77,7 @@ pub(super) fn drain_removed(
     removed: &mut RemovedSince,
     now: Instant,
     drain: Duration,
+    stays_as: impl Fn(&str) -> Option<TargetState>,
 ) -> (TargetKeys, Option<Instant>) {
     removed.retain(|name, _| applied.contains_key(name) && !chosen.contains_key(name));
     let mut draining = TargetKeys::new();
@@ -85,12 +86,11 @@ pub(super) fn drain_removed(
         return (draining, next);
     }
     for (name, key) in applied {
-        if chosen.contains_key(name) {
+        let Some(state) = stays_as(name).filter(|_| !chosen.contains_key(name)) else {
             continue;
-        }
+        };
         let due = *removed.entry(name.clone()).or_insert(now) + drain;
         if due > now {
-            let state = TargetState::Draining;
             let key = key.clone();
             draining.insert(name.clone(), TargetKey { state, ..key });
             next = Some(next.map_or(due, |next| next.min(due)));
@@ -130,7 +130,8 @@ mod tests {
         removed: &mut RemovedSince,
         now: Instant,
     ) -> Option<Instant> {
-        let (draining, next) = drain_removed(chosen, applied, removed, now, 30 * SECOND);
+        let stays_as = |_: &str| Some(TargetState::Draining);
+        let (draining, next) = drain_removed(chosen, applied, removed, now, 30 * SECOND, stays_as);
         chosen.extend(draining);
         next
     }

@@ -16,10 +16,10 @@ use cloudkeel_api::{
 };
 
 use super::owner::ServiceOwner;
-use crate::clouds::{Cloud, owner_of};
+use crate::clouds::{Cloud, given_to, owner_of};
 use crate::planted::Bug;
 use crate::view::{NodeView, ServiceView};
-use crate::wellknown::{AUTOSCALER_TAINT, EXCLUDE_LABEL, KARPENTER_TAINT};
+use crate::wellknown::{AUTOSCALER_TAINT, EXCLUDE_LABEL, KARPENTER_TAINT, OUT_OF_SERVICE_TAINT};
 
 /// A Node, and the clouds it belongs or may belong to.
 #[derive(Debug, Clone)]
@@ -28,6 +28,8 @@ pub struct Candidate {
     pub node: Arc<NodeView>,
     /// Empty if it belongs to none; undecided if there are several.
     pub owners: Vec<String>,
+    /// The cloud that a label or a selector gives it to, although its ID is of a scheme that no cloud here knows.
+    pub given_to: Option<String>,
 }
 
 impl Candidate {
@@ -39,7 +41,12 @@ impl Candidate {
             .filter(|cloud| owner.may_be(cloud))
             .map(|cloud| cloud.name.clone())
             .collect();
-        Self { node, owners }
+        let given_to = given_to(&without_unmanaged(&node.facts), clouds);
+        Self {
+            given_to: given_to.map(|cloud| cloud.name.clone()),
+            node,
+            owners,
+        }
     }
 
     /// Whether it is a machine of this cloud. Several clouds that recognise its ID each look for it; one
@@ -85,7 +92,12 @@ impl TargetRules<'_> {
         if reaches_own && candidate.is_machine_of(own) {
             return Some(self.owner.by);
         }
-        let is_meant = candidate.is_surely_of_one_of(named)
+        let is_given = candidate
+            .given_to
+            .as_ref()
+            .is_some_and(|given| (reaches_own && given == own) || named.contains(given));
+        let is_meant = is_given
+            || candidate.is_surely_of_one_of(named)
             || (self.features.every_node && named.is_empty() && candidate.owners.is_empty());
         (self.features.targets_by_address && is_meant).then_some(TargetBy::Address)
     }
@@ -121,8 +133,8 @@ pub fn node_selector(
 /// The targets, by name of the Node.
 ///
 /// A Node without an ID or an address yet is a target all the same: the provider adds it once it can
-/// be found, and keeps what is there until then. A leaving Node drains where the cloud can do that
-/// and is left out elsewhere. If no other Node can be reached, leaving Nodes keep serving.
+/// be found, and keeps what is there until then. A leaving Node drains where the cloud can do that; elsewhere it is
+/// left out here, and stays for its time to drain. If no other Node can be reached, leaving Nodes keep serving.
 pub fn choose<'a>(
     candidates: impl IntoIterator<Item = &'a Candidate>,
     rules: &TargetRules<'_>,
@@ -175,6 +187,12 @@ fn can_be_reached(target: &Target) -> bool {
     }
 }
 
+/// Whether a Node that is no target any more is about to go, rather than being kept out: until it has gone, it may
+/// finish its connections in any cloud.
+pub(super) fn is_about_to_go(node: &NodeView, rules: &TargetRules<'_>) -> bool {
+    !is_excluded(node) && rules.selects(node) && is_leaving(node, rules.features.drain)
+}
+
 /// Whether the label keeps a Node out of all balancers: it is there, and does not say false in one of
 /// the spellings that Go reads.
 pub fn is_excluded(node: &NodeView) -> bool {
@@ -188,7 +206,9 @@ pub fn is_excluded(node: &NodeView) -> bool {
 /// upstream does not know it, and a Node that is cut off early is worse than one that is late.
 fn is_leaving(node: &NodeView, can_drain: bool) -> bool {
     node.deleting
+        || node.shutting_down
         || node.has_taint(AUTOSCALER_TAINT)
+        || node.has_taint(OUT_OF_SERVICE_TAINT)
         || (can_drain && node.has_taint(KARPENTER_TAINT))
 }
 
@@ -203,7 +223,9 @@ pub fn relevant_change(
         return before.is_some() || after.is_some();
     };
     // Without an ID, labels may decide whose the Node is.
-    let selects_by_label = selects_by_label || after.facts.provider_id.is_none();
+    let cloud = |node: &NodeView| node.facts.labels.get(names::CLOUD_LABEL).cloned();
+    let selects_by_label =
+        selects_by_label || after.facts.provider_id.is_none() || cloud(before) != cloud(after);
     before.facts.uid != after.facts.uid
         || before.facts.provider_id != after.facts.provider_id
         || before.facts.addresses != after.facts.addresses

@@ -37,6 +37,7 @@ fn candidate(node: &NodeView, owners: &[&str]) -> Candidate {
     Candidate {
         node: Arc::new(node.clone()),
         owners: owners.iter().map(ToString::to_string).collect(),
+        given_to: None,
     }
 }
 
@@ -197,6 +198,7 @@ fn a_node_that_waits_for_its_machine_does_not_stand_in_for_one_that_leaves() {
 #[test]
 fn own_nodes_are_reached_as_machines_and_others_by_address_if_asked() {
     let named = |clouds: &[&str], by| ServiceOwner {
+        is_own_config: false,
         target_clouds: clouds.iter().map(ToString::to_string).collect(),
         by,
         ..owner("fsn", true, None)
@@ -390,5 +392,62 @@ fn whose_a_node_is_does_not_depend_on_the_unmanaged_label() {
     ] {
         let candidate = Candidate::new(Arc::new(node), &clouds);
         assert_eq!(candidate.owners, expected, "{case}");
+    }
+}
+
+#[test]
+fn a_node_with_an_id_of_another_scheme_is_a_target_only_if_a_label_gives_it_to_the_cloud() {
+    struct Hetzner;
+    impl CloudProvider for Hetzner {
+        fn name(&self) -> &'static str {
+            "hcloud"
+        }
+        fn recognize(&self, id: &ProviderId) -> Recognition {
+            match id.scheme() {
+                Some("hcloud") => Recognition::Ours,
+                _ => Recognition::Foreign,
+            }
+        }
+    }
+    let provider: Arc<dyn CloudProvider> = Arc::new(Hetzner);
+    let selector = Some("site=fsn".parse().unwrap());
+    let clouds = [Cloud::new("fsn", provider, selector, Arc::new(SystemClock))];
+    let k3s = |key: &str, value: &str| {
+        let mut node = labelled(key, value);
+        node.facts.provider_id = "k3s://b".parse().ok();
+        node
+    };
+    let unmanaged = {
+        let mut node = k3s("site", "fsn");
+        node.facts.provider_id = "k3s:// b".parse().ok();
+        node
+    };
+    for (case, node, features, by) in [
+        ("no label", k3s("a", "b"), ABLE, None),
+        (
+            "named",
+            k3s(names::CLOUD_LABEL, "fsn"),
+            ABLE,
+            Some(TargetBy::Address),
+        ),
+        (
+            "selected",
+            k3s("site", "fsn"),
+            ABLE,
+            Some(TargetBy::Address),
+        ),
+        ("another cloud", k3s(names::CLOUD_LABEL, "x"), ABLE, None),
+        ("machines only", k3s("site", "fsn"), PLAIN, None),
+        ("unreadable", unmanaged, ABLE, None),
+    ] {
+        let owner = owner("fsn", true, None);
+        let rules = TargetRules {
+            owner: &owner,
+            features,
+            selector: None,
+        };
+        let candidate = Candidate::new(Arc::new(node), &clouds);
+        assert!(candidate.owners.is_empty(), "{case}: it is no cloud's");
+        assert_eq!(rules.reach(&candidate), by, "{case}");
     }
 }

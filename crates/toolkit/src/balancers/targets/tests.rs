@@ -13,11 +13,13 @@ const DRAINING: TargetState = TargetState::Draining;
 fn wanted(ids: impl IntoIterator<Item = (u64, TargetState)>) -> DesiredTargets<u64> {
     let place = |(id, state)| {
         let node = format!("node-{id}");
-        (id, DesiredTarget { node, state })
+        let zone = None;
+        (id, DesiredTarget { node, zone, state })
     };
     DesiredTargets {
         places: ids.into_iter().map(place).collect(),
         unresolved: BTreeMap::new(),
+        keeps_draining: false,
     }
 }
 
@@ -163,6 +165,52 @@ fn the_last_targets_stay_while_a_wanted_node_cannot_be_resolved() {
     one_left.unresolved.clone_from(&unresolved.unresolved);
     let found = diff(&one_left, &[1, 2], Capacity::UNLIMITED);
     assert_eq!(found.changes, [remove(1)], "another one serves");
+}
+
+/// Targets 1 to 9: the first six in zone a, then two in b, one in c.
+fn in_zones() -> DesiredTargets<u64> {
+    let mut targets = wanted((1..10).map(|id| (id, SERVING)));
+    let zones = ["a", "a", "a", "a", "a", "a", "b", "b", "c"];
+    for (target, zone) in targets.places.values_mut().zip(zones) {
+        target.zone = Some(zone.to_owned());
+    }
+    targets
+}
+
+#[test]
+fn where_not_all_fit_zones_are_filled_evenly_and_what_is_there_stays() {
+    for (case, present, limit, added) in [
+        ("none yet", &[][..], 4, &[1, 7, 9, 2][..]),
+        ("one of them", &[], 1, &[1]),
+        ("zone a has some", &[1, 2], 5, &[7, 9, 8]),
+        ("it is full", &[1, 2, 3, 4], 4, &[]),
+        (
+            "all fit, in order of names",
+            &[],
+            9,
+            &[1, 2, 3, 4, 5, 6, 7, 8, 9],
+        ),
+    ] {
+        let present = present.iter().map(|id| (*id, SERVING)).collect();
+        let found = in_zones().diff(&present, 0, Capacity::of(limit), |_| false);
+        let added: Vec<_> = added.iter().map(|id| add(*id)).collect();
+        assert_eq!(found.changes, added, "{case}");
+        let left_out = 9 - present.len() - added.len();
+        assert_eq!(found.left_out.len(), left_out, "{case}");
+        assert!(found.left_out.is_sorted(), "{case}");
+    }
+}
+
+#[test]
+fn what_an_earlier_leader_drains_stays_while_that_is_asked_for() {
+    for (keeps_draining, expected) in [(true, vec![remove(3)]), (false, vec![remove(2), remove(3)])]
+    {
+        let mut targets = wanted(serving(&[1]));
+        targets.keeps_draining = keeps_draining;
+        let present = [(1, SERVING), (2, DRAINING), (3, SERVING)].into();
+        let found = targets.diff(&present, 0, Capacity::UNLIMITED, |_| false);
+        assert_eq!(found.changes, expected, "{keeps_draining}");
+    }
 }
 
 proptest! {

@@ -324,6 +324,8 @@ fn neutral_options_count_where_nothing_of_hetzners_own_does() {
         algorithm: Some(api::Algorithm::SourceIp),
         proxy_protocol: Some(Some(api::ProxyProtocol::V2)),
         hostname: Some("h".into()),
+        ip_mode: None,
+        keeps_draining: false,
         drain: None,
     };
     neutral.listeners[0].health_check = api::HealthCheck {

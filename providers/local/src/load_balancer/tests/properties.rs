@@ -95,6 +95,8 @@ fn options() -> impl Strategy<Value = api::Options> {
                 size: size.map(str::to_owned),
                 algorithm,
                 proxy_protocol,
+                ip_mode: None,
+                keeps_draining: false,
                 drain: None,
                 hostname,
             },

@@ -7,6 +7,7 @@ fn read_targets(text: &str) -> DesiredTargets<TargetAt> {
     let mut targets = DesiredTargets::default();
     let wanted = |state| DesiredTarget {
         node: String::new(),
+        zone: None,
         state,
     };
     for word in text.split_whitespace() {
@@ -137,7 +138,9 @@ fn a_target_that_cannot_be_reached_says_why() {
             "only takes machines",
         ),
     ] {
-        let DesiredTargets { places, unresolved } = only_target(node, by, &facts);
+        let DesiredTargets {
+            places, unresolved, ..
+        } = only_target(node, by, &facts);
         assert!(places.is_empty(), "{case}");
         assert!(unresolved["n"].contains(why), "{case}: {unresolved:?}");
     }

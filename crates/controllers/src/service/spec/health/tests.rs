@@ -116,12 +116,23 @@ fn a_choice_overrules_the_provider_only_if_it_is_made() {
     use HealthCheckPolicy::{LocalAware, NodePort, Off};
     let kube_proxy = HealthCheckPolicy::kube_proxy;
     for provider in [NodePort, LocalAware, kube_proxy(), Off] {
-        let over = |choice: HealthCheckChoice| choice.over(provider.clone());
+        let over = |choice: HealthCheckChoice| choice.over(provider.clone(), true);
         assert_eq!(over(HealthCheckChoice::Compatible), provider);
         assert_eq!(over(HealthCheckChoice::NodePort), LocalAware);
         assert_eq!(over(HealthCheckChoice::KubeProxy), kube_proxy());
+        let swapped = HealthCheckChoice::Auto.over(provider.clone(), false);
+        assert_eq!(swapped, provider, "a swap changes nothing");
+        let expected = match provider {
+            NodePort | Off => LocalAware,
+            _ => provider.clone(),
+        };
+        assert_eq!(
+            over(HealthCheckChoice::Auto),
+            expected,
+            "a new installation"
+        );
     }
-    assert_eq!(HealthCheckChoice::default(), HealthCheckChoice::Compatible);
+    assert_eq!(HealthCheckChoice::default(), HealthCheckChoice::Auto);
 }
 
 #[test]

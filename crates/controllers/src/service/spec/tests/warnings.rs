@@ -1,5 +1,6 @@
 //! Warnings about a Service that works all the same.
 
+use cloudkeel_api::HealthCheckPolicy::{LocalAware, NodePort};
 use cloudkeel_api::ProxyProtocols;
 
 use super::*;
@@ -94,11 +95,6 @@ fn annotations_that_the_cloud_cannot_honour_are_reported() {
         });
         assert_eq!(warnings, cannot(key, what), "{version} of {has:?}");
     }
-    let key = "cloudkeel.dev/lb-drain-seconds";
-    assert_eq!(
-        lacking(&annotation(key, "5"), |features| features.drain = false),
-        cannot(key, "drain connections")
-    );
     let key = "cloudkeel.dev/lb-health-check-healthy-threshold";
     assert_eq!(
         lacking(&annotation(key, "5"), |features| features
@@ -161,4 +157,51 @@ fn old_ways_are_named_with_the_new_and_shadowed_ones_with_what_wins() {
             format!("spec.loadBalancerIP is deprecated: use {ip}"),
         ]
     );
+}
+
+#[test]
+fn a_plain_check_with_the_policy_local_is_reported() {
+    let with = |annotations: Value, policy: &str| {
+        service(json!({
+            "metadata": {"annotations": annotations},
+            "spec": {"externalTrafficPolicy": policy, "healthCheckNodePort": 32000},
+        }))
+    };
+    let reasons_of = |view: &ServiceView, policy: HealthCheckPolicy| {
+        let targets = Ok(Shared::default());
+        let cluster = cluster();
+        let mut setting = setting(&cluster, ABLE);
+        setting.health_checks = policy;
+        let draft = draft(view, targets, &setting).unwrap();
+        let reasons = draft.warnings.iter().map(|warning| warning.reason);
+        reasons.collect::<Vec<_>>()
+    };
+    let own = json!({"load-balancer.hetzner.cloud/health-check-port": "32000"});
+    let neutral = json!({"cloudkeel.dev/lb-health-check-path": "/healthz"});
+    for (case, view, policy, expected) in [
+        ("plain", with(json!({}), "Local"), NodePort, true),
+        (
+            "it asks kube-proxy",
+            with(json!({}), "Local"),
+            LocalAware,
+            false,
+        ),
+        (
+            "the policy Cluster",
+            with(json!({}), "Cluster"),
+            NodePort,
+            false,
+        ),
+        (
+            "the cloud's own annotation",
+            with(own, "Local"),
+            NodePort,
+            false,
+        ),
+        ("the neutral one", with(neutral, "Local"), NodePort, false),
+    ] {
+        let reasons = reasons_of(&view, policy);
+        let is_reported = reasons.contains(&"HealthCheckIgnoresEndpoints");
+        assert_eq!(is_reported, expected, "{case}: {reasons:?}");
+    }
 }
