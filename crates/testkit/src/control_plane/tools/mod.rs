@@ -39,6 +39,8 @@ pub enum Tool {
     GodoProbe,
     /// A cloud-controller-manager on the Go framework, over the simulated cloud. It is our own program.
     GoPeer,
+    /// Renders and checks our chart. It runs where no cluster is, too.
+    Helm,
 }
 
 impl Tool {
@@ -52,6 +54,7 @@ impl Tool {
             Self::HcloudProbe => "hcloud-probe",
             Self::GodoProbe => "godo-probe",
             Self::GoPeer => "go-peer",
+            Self::Helm => "helm",
         }
     }
 
@@ -61,6 +64,7 @@ impl Tool {
             Self::Etcd => "go.etcd.io/etcd/server/v3",
             Self::KubeApiserver => "k8s.io/kubernetes/cmd/kube-apiserver",
             Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
+            Self::Helm => "helm.sh/helm/v4/cmd/helm",
             Self::LeaseCandidate | Self::GoPeer | Self::HcloudProbe | Self::GodoProbe => ".",
         }
     }
@@ -73,6 +77,7 @@ impl Tool {
             Self::HcloudProbe => &cache::HCLOUD_PROBE,
             Self::GodoProbe => &cache::GODO_PROBE,
             Self::GoPeer => &cache::GO_PEER,
+            Self::Helm => &cache::HELM,
         }
     }
 }
