@@ -123,9 +123,10 @@ fn go_mod(version: &str, own: &str) -> Result<String> {
             .starts_with("./staging")
             .then_some(name.trim_start_matches("replace "))
     });
-    let replaced: String = replaced
+    let replaced: Vec<_> = replaced
         .map(|name| format!("replace {name} => {name} v0.{staged}\n"))
         .collect();
+    let replaced = replaced.concat();
     Ok(format!(
         "module cloudkeel.dev/kubernetes\n\n{language}\n\nrequire (\n\tgo.etcd.io/etcd/server/v3 {etcd}\n\t\
          k8s.io/kubernetes {version}\n)\n\n{replaced}"

@@ -122,10 +122,10 @@ impl Cluster {
     async fn last_warning(&self) -> String {
         let events = self.events.list(&ListParams::default()).await;
         let events = events.map(|list| list.items).unwrap_or_default();
-        let warnings = events
+        let mut warnings = events
             .iter()
             .filter(|it| it.type_.as_deref() == Some("Warning"));
-        let last = warnings.last().and_then(|event| event.message.clone());
+        let last = warnings.next_back().and_then(|event| event.message.clone());
         last.unwrap_or_else(|| "no Event says why; does a replica lead?".to_owned())
     }
 

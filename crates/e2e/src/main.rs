@@ -10,7 +10,7 @@ use cloudkeel_e2e::{Options, run};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
-/// Checks Nodes and Services of any cluster on any cloud, and writes JUnit.
+/// Checks Nodes and Services of any cluster on any cloud, and writes a report for CI systems.
 #[derive(Parser)]
 #[command(name = "cargo xtask e2e", bin_name = "cargo xtask e2e")]
 struct Args {

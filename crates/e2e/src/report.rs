@@ -1,4 +1,4 @@
-//! What the checks found, for people and as JUnit.
+//! What the checks found, for people and for CI systems.
 
 use std::fmt::Write as _;
 use std::future::Future;

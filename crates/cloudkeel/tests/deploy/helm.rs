@@ -39,12 +39,17 @@ impl Helm {
         let only = only.map(|template| format!("--show-only=templates/{template}"));
         let mut flags = vec!["--namespace=kube-system"];
         flags.extend(only.as_deref());
-        self.run(&["template", "cloudkeel"], &flags, values)
+        self.template(&flags, values)
     }
 
     /// The objects of an installation with these values.
     pub(crate) fn objects(&self, values: &Value) -> Vec<Value> {
         parse(&self.render(values, None).ok().stdout)
+    }
+
+    /// What `helm template` makes of these flags.
+    pub(crate) fn template(&self, flags: &[&str], values: &Value) -> Said {
+        self.run(&["template", "cloudkeel"], flags, values)
     }
 
     fn run(&self, command: &[&str], flags: &[&str], values: &Value) -> Said {

@@ -8,6 +8,7 @@
 
 mod account;
 mod chart;
+mod commands;
 mod contention;
 mod credentials;
 mod go_roles;

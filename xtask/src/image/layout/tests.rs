@@ -64,6 +64,8 @@ fn the_digest_is_that_of_others() {
     assert_eq!(digest(b""), empty);
 }
 
+type Change = fn(&mut Contents);
+
 #[test]
 fn equal_contents_make_an_equal_archive_and_others_make_another() {
     let first = image(&contents()).unwrap();
@@ -72,7 +74,7 @@ fn equal_contents_make_an_equal_archive_and_others_make_another() {
     let again = image(&reordered).unwrap();
     assert!(first.archive == again.archive);
     assert_eq!(first.digest, again.digest);
-    let changes: [(&str, fn(&mut Contents)); 5] = [
+    let changes: [(&str, Change); 5] = [
         ("program", |it| it.program.push(b'x')),
         ("authorities", |it| it.authorities.push(b'x')),
         ("names", |it| it.names.truncate(1)),
