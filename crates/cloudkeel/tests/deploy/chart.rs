@@ -11,12 +11,12 @@ fn needs_a_crd(object: &Value) -> bool {
     group.starts_with("monitoring.coreos.com/") || group.starts_with("cert-manager.io/")
 }
 
-pub(crate) fn cases() -> Vec<(&'static str, Value)> {
-    let everything = json!({
-        "enabled": true, "podMonitor": true, "rules": true, "dashboard": true,
-        "reader": {"serviceAccount": "prometheus"}, "labels": {"release": "prometheus"},
-    });
-    let of_services = json!({"enabled": true, "serviceMonitor": true});
+fn cases() -> Vec<(&'static str, Value)> {
+    [ways(), clouds(), options()].concat()
+}
+
+/// As what it runs.
+fn ways() -> Vec<(&'static str, Value)> {
     vec![
         ("as it is", json!({})),
         ("Deployment", json!({"kind": "Deployment", "replicas": 3})),
@@ -25,6 +25,11 @@ pub(crate) fn cases() -> Vec<(&'static str, Value)> {
             json!({"kind": "Deployment", "replicas": 1, "leaderElection": {"enabled": false}, "podDisruptionBudget": false}),
         ),
         ("static Pod", json!({"kind": "StaticPod"})),
+    ]
+}
+
+fn clouds() -> Vec<(&'static str, Value)> {
+    vec![
         ("aws", json!({"provider": "aws"})),
         (
             "aws with keys and a file",
@@ -54,6 +59,16 @@ pub(crate) fn cases() -> Vec<(&'static str, Value)> {
             "vsphere with a file",
             json!({"provider": "vsphere", "cloudConfig": "global:\n  port: 443\n"}),
         ),
+    ]
+}
+
+fn options() -> Vec<(&'static str, Value)> {
+    let everything = json!({
+        "enabled": true, "podMonitor": true, "rules": true, "dashboard": true,
+        "reader": {"serviceAccount": "prometheus"}, "labels": {"release": "prometheus"},
+    });
+    let of_services = json!({"enabled": true, "serviceMonitor": true});
+    vec![
         (
             "accounts of controllers",
             json!({"useServiceAccountCredentials": true}),
