@@ -12,6 +12,7 @@ use crate::changed::Changed;
 use crate::coverage;
 use crate::disk;
 use crate::house::{lines, words};
+use crate::image;
 use crate::machine::Machine;
 use crate::outcome::Outcome;
 use crate::record;
@@ -48,6 +49,10 @@ enum Command {
     Fuzz(FuzzArgs),
     /// Count the lines that unit and integration tests reach, by crate. Builds everything once more.
     Coverage(CoverageArgs),
+    /// Check Nodes and Services of a real cluster, on any cloud: `cargo xtask e2e --kubeconfig FILE`.
+    E2e(ProgramArgs),
+    /// Write the image as an OCI archive, without a container engine.
+    Image(image::ImageArgs),
     /// Print the reference pages of `docs/reference` anew, from the code, and the tables of the benchmarks.
     Docs,
     /// Write the numbers of the last whole run that passed into docs/testing.md.
@@ -125,6 +130,14 @@ struct FuzzArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+struct ProgramArgs {
+    /// Arguments of the program: `--help` lists them.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    rest: Vec<String>,
+}
+
+#[derive(Debug, Args)]
 struct CoverageArgs {
     #[command(flatten)]
     output: OutputArgs,
@@ -163,6 +176,10 @@ impl Cli {
             Command::Check(args) => run_tiers(Scope::Check, args),
             Command::Edges => run_tiers(Scope::Check, RunArgs::only("edges")),
             Command::Docs => with_workspace(suites::write_reference),
+            Command::E2e(args) => {
+                with_workspace(|workspace| suites::end_to_end(workspace, &args.rest))
+            }
+            Command::Image(args) => with_workspace(|workspace| image::write(workspace, &args)),
             Command::Record(args) => {
                 with_workspace(|workspace| record::write(workspace, args.start))
             }

@@ -17,6 +17,7 @@ mod house;
 mod image;
 mod machine;
 mod metadata;
+mod minors;
 mod outcome;
 mod page;
 mod parallel;

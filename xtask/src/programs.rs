@@ -1,6 +1,7 @@
 //! Runs test programs, several at a time, and adds up what they report.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -83,6 +84,32 @@ pub(crate) fn ignored_with(
     let missing: Vec<&str> = missing.into_iter().collect();
     let problem = format!("no test program has {}", missing.join(", "));
     Ok(outcome.and(Outcome::failed(problem)))
+}
+
+/// Whole test programs, with these variables.
+pub(crate) fn named(
+    workspace: &Workspace,
+    names: &[&str],
+    variables: &[(&str, OsString)],
+) -> Result<Outcome> {
+    let (built, time) = built(workspace)?;
+    if let Some(problem) = &built.problem {
+        return Ok(Outcome::failed(problem.clone()).built_in(time));
+    }
+    let programs: Vec<_> = built
+        .tests
+        .iter()
+        .filter(|program| names.contains(&&*program.name()))
+        .map(|program| (program, Vec::new()))
+        .collect();
+    if programs.len() != names.len() {
+        let problem = format!("not all of these test programs exist: {}", names.join(", "));
+        return Ok(Outcome::failed(problem).built_in(time));
+    }
+    let give = |_: &str, command: &mut Command| {
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
+    };
+    Ok(run(workspace, &programs, &give)?.built_in(time))
 }
 
 /// The tests, built if this run has not done so yet, and how long that took now.

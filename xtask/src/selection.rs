@@ -147,7 +147,7 @@ mod tests {
         let left_out = |scope, selection: &Selection| elsewhere(TIERS, scope, selection);
         let only =
             |tier| format!("`cargo xtask test --tier {tier}` runs {tier}, which nothing else does");
-        let on_request = ["go-ccm-aws", "openstack-kit", "image", "long"].map(only);
+        let on_request = ["go-ccm-aws", "openstack-kit", "image", "minors", "long"].map(only);
         let all = Selection::default();
         assert_eq!(left_out(Scope::Test, &all), on_request);
         let rest = "`cargo xtask test` also runs deny, integration, simulation, fuzz, aws, openstack, page, \

@@ -102,6 +102,13 @@ pub(crate) fn write_reference(workspace: &Workspace) -> Result<Outcome> {
     workspace.check(print)
 }
 
+/// The end-to-end checks, on the cluster that the arguments name.
+pub(crate) fn end_to_end(workspace: &Workspace, arguments: &[String]) -> Result<Outcome> {
+    let mut run = workspace.cargo(&["run", "--package", "cloudkeel-e2e", "--all-features", "--"]);
+    run.args(arguments);
+    workspace.check(run)
+}
+
 /// Cargo for the simulation, optimised: thousands of runs are worth a build of their own.
 fn cargo_for_simulation(workspace: &Workspace, subcommand: &str) -> Command {
     let mut cargo = workspace.cargo_building(subcommand);

@@ -10,7 +10,7 @@ use crate::machine::{Machine, Requirement};
 use crate::outcome::Outcome;
 use crate::stack::{self, openstack, vsphere};
 use crate::workspace::Workspace;
-use crate::{edges, house, image, page, programs, suites, tool};
+use crate::{edges, house, image, minors, page, programs, suites, tool};
 
 /// A group of checks that run, fail and are reported together.
 pub(crate) struct Tier {
@@ -41,7 +41,7 @@ impl Tier {
 }
 
 /// Tiers that only run if `--tier` names them: they take many minutes.
-pub(crate) const ON_REQUEST: &[&str] = &["go-ccm-aws", "image", "long", "openstack-kit"];
+pub(crate) const ON_REQUEST: &[&str] = &["go-ccm-aws", "image", "long", "minors", "openstack-kit"];
 
 pub(crate) const TIERS: &[Tier] = &[
     Tier {
@@ -204,16 +204,28 @@ pub(crate) const TIERS: &[Tier] = &[
     },
     Tier {
         name: "image",
-        what: "the binary of the image is static and needs no other file (only on request)",
+        what: "the image is whole, and its static binary needs no other file (only on request)",
         in_check: false,
         requires: &[
             Requirement::Program("cc"),
+            Requirement::Program("git"),
             Requirement::Program("ldd"),
+            Requirement::Program("skopeo"),
+            Requirement::Program("tar"),
             Requirement::Program("unshare"),
         ],
         reach: Reach::Crate("crates/cloudkeel"),
         first_run: Some("many minutes, for a release for another target"),
         run: image::run,
+    },
+    Tier {
+        name: "minors",
+        what: "the suites of the control plane on the three newest minors of Kubernetes (only on request)",
+        in_check: false,
+        requires: minors::REQUIRES,
+        reach: Reach::AnyCrate,
+        first_run: Some(minors::COST),
+        run: minors::run,
     },
     Tier {
         name: "long",

@@ -23,7 +23,7 @@ const EXTRA: &[ExtraCommand] = &[
         command: emulate::command,
         run: emulate::run,
     },
-    #[cfg(feature = "local")]
+    #[cfg(feature = "local-cloud")]
     ExtraCommand {
         name: "local-cloud",
         command: cloudkeel_local_cloud::command,

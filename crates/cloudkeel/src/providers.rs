@@ -22,15 +22,22 @@ pub(crate) fn registry() -> Result<Registry, RegistryError> {
     #[cfg(feature = "hetzner")]
     let registry = registry.with(cloudkeel_provider_hetzner::HetznerFactory::default())?;
     #[cfg(feature = "local")]
-    let registry = {
-        let arguments = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
-        let launcher = cloudkeel_local_cloud::BackgroundCloud::beside(arguments);
-        let factory = cloudkeel_provider_local::LocalFactory::default();
-        registry.with(factory.with_launcher(launcher))?
-    };
+    let registry = registry.with(local())?;
     #[cfg(feature = "openstack")]
     let registry = registry.with(cloudkeel_provider_openstack::OpenStackFactory::default())?;
     #[cfg(feature = "vsphere")]
     let registry = registry.with(cloudkeel_provider_vsphere::VSphereFactory::default())?;
     Ok(registry)
+}
+
+/// With the server of the local cloud in the program, the provider starts one where none is configured.
+#[cfg(feature = "local")]
+fn local() -> cloudkeel_provider_local::LocalFactory {
+    let factory = cloudkeel_provider_local::LocalFactory::default();
+    #[cfg(feature = "local-cloud")]
+    let factory = {
+        let arguments = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+        factory.with_launcher(cloudkeel_local_cloud::BackgroundCloud::beside(arguments))
+    };
+    factory
 }

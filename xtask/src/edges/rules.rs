@@ -205,7 +205,14 @@ pub(crate) const RULES: &[Rule] = &[
             "emulators/*",
             "providers/*",
         ],
-        tests_use: &["crates/diagnose", "crates/testkit"],
+        tests_use: &["crates/diagnose", "crates/e2e", "crates/testkit"],
+        never_builds: &[],
+    },
+    // It knows a cluster by what users see of it, so that it checks any manager.
+    Rule {
+        place: "crates/e2e",
+        uses: &[],
+        tests_use: &[],
         never_builds: &[],
     },
     Rule {

@@ -18,6 +18,10 @@ impl Cluster {
         Self(Client::try_from(config.expect("settings")).expect("a client"))
     }
 
+    pub(crate) fn client(&self) -> &Client {
+        &self.0
+    }
+
     pub(crate) async fn make_service(&self, name: &str, annotations: Value, ports: &[u16]) {
         let ports: Vec<_> = ports
             .iter()

@@ -8,6 +8,7 @@
 
 mod browser;
 mod cluster;
+mod e2e;
 mod exit;
 mod files;
 mod http;

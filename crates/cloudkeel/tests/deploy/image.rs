@@ -1,6 +1,6 @@
 //! What the Dockerfile promises, as far as that can be checked without a container engine.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
@@ -85,6 +85,9 @@ fn versions_are_the_same_everywhere() {
         .find_map(|line| line.strip_prefix("ARG RUST_VERSION=").map(str::to_owned));
     let channel = format!("channel = \"{}\"", built_with.expect("a version"));
     assert!(toolchain.contains(&channel), "{channel}: {toolchain}");
+    let chart = crate::permissions::documents(&crate::helm::chart().join("Chart.yaml")).remove(0);
+    assert_eq!(chart["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(chart["appVersion"], env!("CARGO_PKG_VERSION"));
     for file in workload::FILES {
         let image = &workload::pod(file)["spec"]["containers"][0]["image"];
         let expected = format!("cloudkeel:{}", env!("CARGO_PKG_VERSION"));
@@ -161,45 +164,115 @@ fn the_image_has_the_names_of_the_go_binaries_that_are_replaced_and_no_others() 
     assert!(replaced.contains(&"hcloud-cloud-controller-manager".to_owned()));
 }
 
-/// The very command of the Dockerfile, on the very files that the builder gets.
+/// Both ways to build the image build the same program.
 #[test]
-#[ignore = "builds a release for musl: cargo xtask test --tier image"]
-fn the_binary_is_static_and_runs_where_nothing_else_is() {
-    let context = context();
+fn the_dockerfile_builds_what_xtask_builds() {
+    let by_xtask = read("xtask/src/image/build.rs");
+    let features = instructions()
+        .iter()
+        .find_map(|line| line.strip_prefix("ARG FEATURES=").map(str::to_owned));
+    let features = features.expect("the features of the image");
+    assert!(by_xtask.contains(&format!("FEATURES: &str = \"{features}\"")));
+    for left_out in ["demo", "emulators", "local-cloud"] {
+        assert!(!features.split(',').any(|it| it == left_out), "{left_out}");
+    }
     let build = instructions()
         .into_iter()
-        .find_map(|line| {
-            Some(line.strip_prefix("RUN ")?.to_owned()).filter(|it| it.starts_with("cargo build"))
-        })
+        .find(|line| line.contains("cargo build "))
         .expect("a build");
-    // What was compiled for this target before is used again.
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let target = target.parent().expect("the target folder");
-    let built = Command::new("sh")
-        .args(["-ec", &build])
-        .current_dir(context.path())
-        .env("CARGO_TARGET_DIR", target)
-        .env("CC_x86_64_unknown_linux_musl", "cc")
-        .env("CC_aarch64_unknown_linux_musl", "cc")
-        .status();
-    assert!(built.expect("sh runs").success(), "{build}");
-    let triple = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
-    let binary = target.join(triple).join("release/cloudkeel");
+    for argument in ["--locked", "--profile=image", "--package=cloudkeel"] {
+        assert!(build.contains(argument), "{build}");
+        assert!(by_xtask.contains(&format!("\"{argument}\"")), "{argument}");
+    }
+    assert!(build.contains("--no-default-features"), "{build}");
+    for label in ["source", "licenses", "version", "revision"] {
+        let label = format!("org.opencontainers.image.{label}");
+        let labels = instructions()
+            .into_iter()
+            .find(|it| it.starts_with("LABEL "));
+        assert!(labels.is_some_and(|it| it.contains(&label)), "{label}");
+        assert!(
+            read("xtask/src/image/layout.rs").contains(&label),
+            "{label}"
+        );
+    }
+}
 
+fn run(program: &str, arguments: &[&str]) -> Output {
+    let output = Command::new(program).args(arguments).output();
+    let output = output.unwrap_or_else(|error| panic!("{program}: {error}"));
+    assert!(output.status.success(), "{program}: {}", text(&output));
+    output
+}
+
+/// The archive that `cargo xtask image` has just written, as skopeo reads it, and its program where nothing else is.
+#[test]
+#[ignore = "builds a release for musl: cargo xtask test --tier image"]
+fn the_image_is_whole_and_its_program_runs_where_nothing_else_is() {
+    let archive = root().join("target/cloudkeel.oci.tar");
+    let image = format!("oci-archive:{}", archive.display());
+    let config = run("skopeo", &["inspect", "--config", &image]).stdout;
+    let config: serde_json::Value = serde_json::from_slice(&config).expect("JSON");
+    assert_eq!(config["config"]["User"], "65532:65532");
+    assert_eq!(config["config"]["Entrypoint"][0], "/cloudkeel");
+    let labels = &config["config"]["Labels"];
+    assert_eq!(
+        labels["org.opencontainers.image.version"],
+        env!("CARGO_PKG_VERSION")
+    );
+
+    let folder = TempDir::new().expect("a temporary folder");
+    let copy = folder.path().join("copy");
+    let to = format!("dir:{}", copy.display());
+    run("skopeo", &["--insecure-policy", "copy", &image, &to]);
+    let manifest = std::fs::read(copy.join("manifest.json")).expect("a manifest");
+    let manifest: serde_json::Value = serde_json::from_slice(&manifest).expect("JSON");
+    let layer = manifest["layers"][0]["digest"].as_str().expect("a digest");
+    let layer = copy.join(layer.trim_start_matches("sha256:"));
+    let scratch = folder.path().join("root");
+    std::fs::create_dir(&scratch).expect("a folder");
+    let (layer, scratch) = (layer.display().to_string(), scratch.display().to_string());
+    run("tar", &["xf", &layer, "-C", &scratch]);
+
+    let binary = format!("{scratch}/cloudkeel");
     let linked = text(&Command::new("ldd").arg(&binary).output().expect("ldd runs"));
     let is_static = ["statically linked", "not a dynamic executable"];
     assert!(is_static.iter().any(|it| linked.contains(it)), "{linked}");
+    let size = std::fs::metadata(&binary).expect("the program").len();
+    assert!(
+        size <= 20_000_000,
+        "{size} bytes are more than docs/install.md promises"
+    );
 
-    let scratch = TempDir::new().expect("a temporary folder");
-    std::fs::copy(&binary, scratch.path().join("cloudkeel")).expect("the binary is copied");
-    let output = Command::new("unshare")
-        .args(["--map-root-user", "--root"])
-        .arg(scratch.path())
-        .args(["/cloudkeel", "--version"])
-        .output()
-        .expect("unshare runs");
+    let inside = |arguments: &[&str]| {
+        let root = format!("--root={scratch}");
+        run(
+            "unshare",
+            &[&["--map-root-user", &root], arguments].concat(),
+        )
+    };
+    let version = text(&inside(&["/cloudkeel", "--version"]));
     let expected = format!("cloudkeel v{}", env!("CARGO_PKG_VERSION"));
-    assert!(text(&output).contains(&expected), "{}", text(&output));
+    assert!(version.contains(&expected), "{version}");
+    // Each link leads to a cloud that is in the program.
+    let names = text(&inside(&["/cloudkeel", "providers", "--replaces"]));
+    let mut names: Vec<_> = names.split_whitespace().collect();
+    names.sort_unstable();
+    let links = std::fs::read_dir(format!("{scratch}/bin")).expect("a folder");
+    let mut links: Vec<_> = links
+        .map(|link| {
+            link.expect("a link")
+                .file_name()
+                .into_string()
+                .expect("text")
+        })
+        .collect();
+    links.sort_unstable();
+    assert_eq!(links, names);
+    for name in names {
+        let version = text(&inside(&[&format!("/usr/local/bin/{name}"), "--version"]));
+        assert!(version.contains(&expected), "{name}: {version}");
+    }
 }
 
 fn text(output: &Output) -> String {

@@ -77,7 +77,7 @@ impl Kubectl {
     }
 }
 
-fn said(output: &Output) -> Said {
+pub(crate) fn said(output: &Output) -> Said {
     Said {
         success: output.status.success(),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),

@@ -7,20 +7,25 @@
 )]
 
 mod account;
+mod chart;
+mod commands;
 mod contention;
 mod credentials;
 mod go_roles;
 #[allow(dead_code, reason = "each test binary uses its own part")]
 #[path = "../manager/harness.rs"]
 mod harness;
+mod helm;
 mod image;
 mod ipam;
 mod kubectl;
 mod manifests;
 mod missing;
+mod monitoring;
 mod nodes;
 mod own_roles;
 mod permissions;
+mod printed;
 mod route;
 mod scrape;
 mod services;

@@ -181,7 +181,7 @@ fn scripts_for_the_other_shells_have_all_commands_and_flags() {
     }
 }
 
-#[cfg(all(feature = "demo", feature = "emulators", feature = "local"))]
+#[cfg(all(feature = "demo", feature = "emulators", feature = "local-cloud"))]
 #[test]
 fn help_of_a_command_names_the_whole_command() {
     for words in [

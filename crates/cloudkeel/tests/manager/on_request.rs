@@ -57,7 +57,7 @@ async fn a_retained_balancer_gives_its_address_to_a_successor(on: EitherApi) {
     let successor = fixture
         .service("new")
         .port("main", 80)
-        .annotation("cloudkeel.dev/adopt", &left.id.to_string());
+        .annotation("cloudkeel.dev/adopt", left.id.to_string());
     fixture.create(successor).await;
     assert_eq!(fixture.address("new").await, address);
     assert_eq!(fixture.balancers().len(), 1);

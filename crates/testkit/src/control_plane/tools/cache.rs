@@ -125,6 +125,16 @@ pub(super) static GO_PEER: Module = Module {
     ],
 };
 
+/// The program that renders our chart.
+pub(super) static HELM: Module = Module {
+    directory: "helm",
+    files: &[
+        ("go.mod", include_str!("../../../go/helm/go.mod")),
+        ("go.sum", include_str!("../../../go/helm/go.sum")),
+        (IMPORTS_ONLY, include_str!("../../../go/helm/tools.go")),
+    ],
+};
+
 /// A file that keeps requirements in `go.mod` and is part of no program.
 const IMPORTS_ONLY: &str = "tools.go";
 

@@ -41,6 +41,8 @@ pub enum Tool {
     GodoProbe,
     /// A cloud-controller-manager on the Go framework, over the simulated cloud. It is our own program.
     GoPeer,
+    /// Renders and checks our chart. It runs where no cluster is, too.
+    Helm,
 }
 
 impl Tool {
@@ -55,6 +57,7 @@ impl Tool {
             Self::HcloudProbe => "hcloud-probe",
             Self::GodoProbe => "godo-probe",
             Self::GoPeer => "go-peer",
+            Self::Helm => "helm",
         }
     }
 
@@ -65,6 +68,7 @@ impl Tool {
             Self::KubeApiserver => "k8s.io/kubernetes/cmd/kube-apiserver",
             Self::KubeControllerManager => "k8s.io/kubernetes/cmd/kube-controller-manager",
             Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
+            Self::Helm => "helm.sh/helm/v4/cmd/helm",
             Self::LeaseCandidate | Self::GoPeer | Self::HcloudProbe | Self::GodoProbe => ".",
         }
     }
@@ -78,6 +82,7 @@ impl Tool {
             Self::HcloudProbe => &cache::HCLOUD_PROBE,
             Self::GodoProbe => &cache::GODO_PROBE,
             Self::GoPeer => &cache::GO_PEER,
+            Self::Helm => &cache::HELM,
         }
     }
 }
