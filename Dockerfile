@@ -5,7 +5,7 @@
 # manager, no C library. It is built where it will run, so `--platform` gives other architectures.
 # `cargo xtask image` writes the same image without a container engine.
 ARG RUST_VERSION=1.95.0
-# A tag can move; a digest cannot. Look it up once and pass it, as the release does:
+# A tag can move; a digest cannot. Look it up once and pass it:
 #   docker buildx imagetools inspect rust:1.95.0-alpine --format '{{.Manifest.Digest}}'
 #   docker build --build-arg RUST_IMAGE=rust:1.95.0-alpine@sha256:… …
 ARG RUST_IMAGE=rust:${RUST_VERSION}-alpine
