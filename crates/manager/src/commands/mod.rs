@@ -17,7 +17,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use cloudkeel_api::Registry;
 
 use crate::run::ExtraCommand;
-pub(crate) use manager_flags::own_flags_first;
+pub(crate) use manager_flags::{own_flags_first, split};
 pub use output::{OutputFormat, Screen};
 
 /// Commands besides the manager itself.

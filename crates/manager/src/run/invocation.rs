@@ -7,8 +7,8 @@ use clap::{CommandFactory as _, Parser as _};
 use cloudkeel_api::{Registry, nearest};
 
 use super::preflight::{Environment, controller_problems};
-use crate::commands::plan::{PlanArgs, split};
-use crate::commands::{Command, CommandArgs, own_flags_first};
+use crate::commands::plan::PlanArgs;
+use crate::commands::{Command, CommandArgs, own_flags_first, split};
 use crate::config::{ConfigError, Setup, load, load_named};
 use crate::flags::{self, CommandLine, FlagTable, parse_all, render_help};
 use crate::options::{Options, provider_flags};

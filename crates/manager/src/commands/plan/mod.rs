@@ -2,7 +2,6 @@
 
 mod removals;
 mod render;
-mod split;
 
 use std::time::Duration;
 
@@ -12,7 +11,6 @@ use cloudkeel_api::KeyValue as _;
 use super::OutputFormat;
 pub(crate) use removals::{removals_text, result_text};
 pub(crate) use render::{plan_text, progress_text};
-pub(crate) use split::split;
 
 /// Exit code with `--exit-code` if there is something to do.
 pub(crate) const SOMETHING_TO_DO: u8 = 2;
