@@ -21,6 +21,7 @@ const READ_BY: &[(&str, &str)] = &[
     ("docs/conformance.md", "examples/provider"),
     ("docs/conformance.md", "providers/*"),
     ("docs/reference/", "crates/cloudkeel"),
+    ("docs/several-clouds.md", "crates/cloudkeel"),
     ("docs/write-a-provider.md", "examples/provider"),
     ("xtask/stacks/aws/", "providers/aws"),
     ("xtask/stacks/vsphere/", "providers/vsphere"),
