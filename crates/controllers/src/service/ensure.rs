@@ -402,6 +402,7 @@ impl ServiceController {
         let targets = attempt.targets.clone();
         self.records.update(&attempt.service, |record| {
             record.applying = None;
+            record.refused = None;
             record.is_partial = false;
             record.needs_retry = false;
             record.last_error = None;
@@ -437,6 +438,8 @@ impl ServiceController {
     async fn fail(&self, attempt: &Attempt<'_>, failure: &Failure, failures: u32) -> Verdict {
         self.records.update(&attempt.service, |record| {
             record.applying = None;
+            let is_refused = failure.verdict == Verdict::UserAction;
+            record.refused = attempt.targets.clone().filter(|_| is_refused);
             record.is_partial = failure.is_partial;
             record.needs_retry = true;
             if failure.is_partial {

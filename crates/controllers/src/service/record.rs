@@ -24,6 +24,8 @@ pub(super) struct Record {
     pub(super) applied: Option<Arc<TargetKeys>>,
     /// The targets that are being applied right now.
     pub(super) applying: Option<Arc<TargetKeys>>,
+    /// The targets with which the last attempt was refused: with others it may be accepted.
+    pub(super) refused: Option<Arc<TargetKeys>>,
     /// Whether the cloud refused some of the last attempt and did the rest. The balancer follows the Nodes
     /// while that is tried again.
     pub(super) is_partial: bool,
@@ -102,6 +104,7 @@ impl Record {
             settled: None,
             applied: None,
             applying: None,
+            refused: None,
             is_partial: false,
             needs_retry: false,
             last_error: None,
@@ -158,11 +161,12 @@ impl Record {
         self.settled.is_some() && !self.needs_retry && self.applying.is_none()
     }
 
-    /// The targets that it has, or is about to have. `None` if a retry will see to them anyway.
+    /// The targets that it has, is about to have, or was refused with. `None` if a retry will see to them soon.
     pub(super) fn current_targets(&self) -> Option<&Arc<TargetKeys>> {
         let is_followed = self.is_partial || self.is_at_rest();
         let applied = self.applied.as_ref().filter(|_| is_followed);
-        self.applying.as_ref().or(applied)
+        let refused = self.refused.as_ref();
+        self.applying.as_ref().or(applied).or(refused)
     }
 }
 

@@ -269,6 +269,20 @@ async fn a_failed_update_is_reported_and_retried_but_not_by_the_next_change_of_n
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_refused_is_tried_again_with_other_targets() {
+    let mut lab = Lab::with_nodes(1).await;
+    let refused = Fault::status(422);
+    lab.cloud.faults().once(Operation::CreateBalancer, refused);
+    lab.api.world().create_service("web", &json!({}));
+    lab.pass(SECOND * 10).await;
+    assert_eq!(lab.cloud.calls().of(Operation::CreateBalancer), 1);
+    assert_eq!(lab.address("web"), None);
+    lab.add_node("late");
+    lab.pass(SECOND * 5).await;
+    assert_eq!(lab.targets("web"), ["late", "node-000"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_node_that_leaves_while_its_balancer_fails_is_drained_and_removed_all_the_same() {
     let lab = Lab::with_nodes(2).await;
     let patient = json!({"metadata": {"annotations": {"cloudkeel.dev/lb-drain-seconds": "600"}}});

@@ -24,12 +24,12 @@ pub(super) fn resolve(
 ) -> (DesiredTargets<u64>, StackCount) {
     let mut count = StackCount::default();
     let targets = DesiredTargets::resolve(spec, |target: &Target| {
-        let node = &*target.node;
+        // A Node without an ID is being initialized: it gets its addresses at the same time.
+        let id = instance_of(target, droplet_id)?;
         let is_dual = match network {
             Some(Network::Internal) => false,
-            _ => reach(node, kind).inspect_err(|_| count.unreachable += 1)?,
+            _ => reach(&target.node, kind).inspect_err(|_| count.unreachable += 1)?,
         };
-        let id = instance_of(target, droplet_id)?;
         count.nodes += 1;
         count.dual += usize::from(is_dual);
         Ok(id)

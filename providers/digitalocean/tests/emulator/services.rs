@@ -205,6 +205,22 @@ async fn nodes_that_packets_cannot_reach_are_no_targets() {
     none.balancer_ref.service.uid = "99999999-0000-0000-0000-000000000000".to_owned();
     let why = refused(&provider, &none).await;
     assert!(why.contains("it has no public address"), "{why}");
+    // Nodes that are being initialized have neither an ID nor an address yet, and join later.
+    let mut waiting = nodes.clone();
+    for node in &mut waiting {
+        node.provider_id = None;
+    }
+    let mut early = spec(&[80], &waiting);
+    early.balancer_ref.service.uid = "88888888-0000-0000-0000-000000000000".to_owned();
+    settle(&provider, &mut early).await;
+    assert!(
+        lab.cloud
+            .load_balancers()
+            .last()
+            .unwrap()
+            .droplet_ids
+            .is_empty()
+    );
     annotate(&mut none, &[("type", "REGIONAL")]);
     settle(&provider, &mut none).await;
     assert_eq!(
