@@ -29,7 +29,8 @@ async fn the_page_shows_what_the_leader_sees_to_those_who_may() {
     let node = NodeBuilder::new(&name).label(key, value);
     node.create(&world.client).await.expect("the node is made");
     let row = eventually("the Node on the page", DEADLINE, || async {
-        let (_, picture) = get(port, "/page/picture")?;
+        // Other tests have Nodes in this cluster, too.
+        let (_, picture) = get(port, &format!("/page/picture?nodes={name}"))?;
         let picture: Value = serde_json::from_str(&picture).ok()?;
         let mut nodes = picture["nodes"].as_array()?.iter();
         let row = nodes.find(|row| row["name"] == name.as_str())?;
@@ -85,7 +86,7 @@ async fn targets_routes_and_events_are_shown_as_they_come_without_a_call_for_the
     let _manager = world.start(&flags);
     let web = format!("{}/web", namespace.name());
     let whole = eventually("a whole picture", DEADLINE, || async {
-        let picture = read(port, "/page/picture")?;
+        let picture = read(port, &format!("/page/picture?balancers={web}"))?;
         let balancers = rows(&picture["balancers"], |row| row["service"] == web.as_str());
         let is_target = |row: &Value| row["node"] == name.as_str() && row["state"] == "serving";
         let serves = balancers.iter().any(|row| {
