@@ -167,9 +167,26 @@ impl RunArgs {
             ..Self::default()
         }
     }
+
+    fn selection(&self) -> Selection {
+        Selection {
+            only: self.tiers.clone(),
+            without: self.skip.clone(),
+        }
+    }
 }
 
 impl Cli {
+    /// Whether a command line is one of ours: `cargo xtask test --tier unit`, with all its words.
+    pub(crate) fn accepts(line: &str) -> Result<()> {
+        let words = line.split_whitespace().skip(1);
+        match Self::try_parse_from(words)?.command {
+            Command::Test(args) => select(TIERS, Scope::Test, &args.selection()).map(drop),
+            Command::Check(args) => select(TIERS, Scope::Check, &args.selection()).map(drop),
+            _ => Ok(()),
+        }
+    }
+
     pub(crate) fn run(self) -> Result<ExitCode> {
         match self.command {
             Command::Test(args) => run_tiers(Scope::Test, args),
@@ -203,10 +220,7 @@ impl Cli {
 
 fn run_tiers(scope: Scope, args: RunArgs) -> Result<ExitCode> {
     let output = args.output.output;
-    let selection = Selection {
-        only: args.tiers,
-        without: args.skip,
-    };
+    let selection = args.selection();
     let chosen = select(TIERS, scope, &selection)?;
     let machine = Machine::this();
     let workspace = Workspace::open(&machine, Screen::for_output(output, &machine))?;

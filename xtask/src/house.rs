@@ -1,6 +1,7 @@
 //! House rules that are cheap to check by reading the files of the repository.
 
 pub(crate) mod code;
+mod commands;
 pub(crate) mod ignored;
 pub(crate) mod lines;
 mod links;
@@ -27,6 +28,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Outcome> {
     broken.extend(bench::check_page(workspace)?);
     broken.extend(lines::count(workspace)?.findings());
     broken.extend(words::findings(workspace)?);
+    broken.extend(commands::findings(workspace)?);
     broken.extend(links::findings(workspace)?);
     broken.extend(named_tests::findings(workspace)?);
     let screen = workspace.screen();

@@ -5,9 +5,15 @@ pub(crate) fn code_in(page: &str) -> String {
     let lines: Vec<String> = Parts::of(page)
         .0
         .into_iter()
-        .map(|(_, code)| code)
+        .map(|(_, code)| code.join(" "))
         .collect();
     lines.join("\n")
+}
+
+/// Each span of code and each line of a fenced block, with the number of its line.
+pub(crate) fn spans_in(page: &str) -> impl Iterator<Item = (usize, String)> {
+    let numbered = Parts::of(page).0.into_iter().zip(1..);
+    numbered.flat_map(|((_, code), number)| code.into_iter().map(move |span| (number, span)))
 }
 
 /// The text of a page without its code; line numbers stay.
@@ -21,7 +27,7 @@ pub(crate) fn text_in(page: &str) -> String {
 }
 
 /// The text and the code of each line.
-struct Parts(Vec<(String, String)>);
+struct Parts(Vec<(String, Vec<String>)>);
 
 impl Parts {
     fn of(page: &str) -> Self {
@@ -34,25 +40,24 @@ impl Parts {
             match (fence, marker) {
                 (None, Some(_)) => fence = marker,
                 (Some(open), Some(close)) if open == close => fence = None,
-                (Some(_), _) => return (String::new(), line.to_owned()),
+                (Some(_), _) => return (String::new(), vec![line.to_owned()]),
                 (None, None) => return spans(line),
             }
-            (String::new(), String::new())
+            (String::new(), Vec::new())
         };
         Self(page.lines().map(line).collect())
     }
 }
 
 /// The text of a line, with two backticks where code was, and its code.
-fn spans(line: &str) -> (String, String) {
-    let (mut text, mut code) = (String::new(), String::new());
+fn spans(line: &str) -> (String, Vec<String>) {
+    let (mut text, mut code) = (String::new(), Vec::new());
     for (index, part) in line.split('`').enumerate() {
         if index % 2 == 0 {
             text.push_str(part);
         } else {
             text.push_str("``");
-            code.push_str(part);
-            code.push(' ');
+            code.push(part.to_owned());
         }
     }
     (text, code)
@@ -112,7 +117,7 @@ mod tests {
     #[test]
     fn code_and_text_are_taken_apart() {
         let page = "a `b` c `d`\n```sh\ne\n```\nf\n~~~\n```\n~~~\ng `h`\n";
-        assert_eq!(code_in(page), "b d \n\ne\n\n\n\n```\n\nh ");
+        assert_eq!(code_in(page), "b d\n\ne\n\n\n\n```\n\nh");
         assert_eq!(text_in(page), "a `` c ``\n\n\n\nf\n\n\n\ng ``");
     }
 

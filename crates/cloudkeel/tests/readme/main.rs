@@ -9,5 +9,6 @@
 mod commands;
 mod list;
 mod managers;
+mod pages;
 mod programs;
 mod shell;
