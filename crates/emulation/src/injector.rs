@@ -82,6 +82,14 @@ impl<C: Emulated> FaultInjector for C {
     }
 
     fn inject(&self, when: FaultTiming, fault: CommonFault) -> bool {
+        // A list that announces no total cannot be seen to lack something.
+        let needs_total = matches!(
+            fault,
+            CommonFault::TruncatedPage | CommonFault::LostNextPage
+        );
+        if needs_total && !C::LIST_SHAPE.announces_totals() {
+            return false;
+        }
         for (on, times, fault) in rules(when, fault) {
             let fault = C::Fault::from_common(fault);
             self.with_gateway(|gateway| {

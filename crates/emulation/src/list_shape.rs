@@ -49,6 +49,11 @@ impl ListShape {
         last_page: &[],
     };
 
+    /// Whether lists say how long they are.
+    pub(super) const fn announces_totals(&self) -> bool {
+        matches!(self, Self::Json { totals, .. } if !totals.is_empty())
+    }
+
     /// A body with its list made wrong; `None` if it is no list of this shape.
     pub fn corrupt(&self, body: &[u8], how: ListFault) -> Option<Vec<u8>> {
         match self {

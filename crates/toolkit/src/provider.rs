@@ -16,13 +16,19 @@ use ring::digest::{SHA256, digest};
 
 use crate::background::{FollowingController, ServiceFollower};
 use crate::webhook::{BalancerReview, ReviewWebhook};
-use crate::{MetricsServer, Pages, Wiring};
+use crate::{ApiMetrics, MetricsServer, Pages, Wiring};
 
 /// A kind of cloud: how its settings are read, and how a provider is connected with them.
 #[async_trait]
 pub trait Cloud: Sized + Send + Sync + 'static {
     /// Its settings.
     type Config: Send + Sync;
+    /// See [`ProviderFactory::controllers`].
+    const CONTROLLERS: &'static [ProvidedController] = &[];
+    /// See [`ProviderFactory::webhooks`].
+    const WEBHOOKS: &'static [ProvidedWebhook] = &[];
+    /// See [`ProviderFactory::preset_flags`].
+    const PRESET_FLAGS: &'static [&'static str] = &[];
 
     /// What is known before anything is built.
     fn descriptor() -> Descriptor;
@@ -51,24 +57,9 @@ pub trait Cloud: Sized + Send + Sync + 'static {
         }
     }
 
-    /// See [`ProviderFactory::files`].
+    /// See [`ProviderFactory::files`] and [`CloudProvider::files`].
     fn files(_config: &Self::Config) -> Vec<PathBuf> {
         Vec::new()
-    }
-
-    /// See [`ProviderFactory::controllers`].
-    fn controllers() -> &'static [ProvidedController] {
-        &[]
-    }
-
-    /// See [`ProviderFactory::webhooks`].
-    fn webhooks() -> &'static [ProvidedWebhook] {
-        &[]
-    }
-
-    /// See [`ProviderFactory::preset_flags`].
-    fn preset_flags() -> &'static [&'static str] {
-        &[]
     }
 
     /// See [`ProviderFactory::reference`].
@@ -130,7 +121,11 @@ impl<C: Cloud> Provider<C> {
         context: &ProviderContext,
         wiring: Wiring,
     ) -> Result<Self, CloudError> {
-        C::connect(config, context, wiring).await
+        let connected = C::connect(config, context, wiring).await?;
+        Ok(Self {
+            files: C::files(config),
+            ..connected
+        })
     }
 
     /// A provider that has nothing but its name.
@@ -167,13 +162,6 @@ impl<C: Cloud> Provider<C> {
     #[must_use]
     pub const fn with_cluster_id(mut self, has: bool) -> Self {
         self.has_cluster_id = has;
-        self
-    }
-
-    /// See [`CloudProvider::files`].
-    #[must_use]
-    pub fn with_files(mut self, files: Vec<PathBuf>) -> Self {
-        self.files = files;
         self
     }
 
@@ -246,24 +234,27 @@ impl<C: Cloud> Provider<C> {
         self.with_webhook(Arc::new(ReviewWebhook(review)))
     }
 
-    /// Serves pages at this address, if there is one, until the provider ends.
+    /// Serves metrics at their address, if there are any, until the provider ends.
     #[must_use]
-    pub fn with_pages(self, address: Option<&String>, pages: impl Pages) -> Self {
-        let server = address.map(|address| MetricsServer::start(address.clone(), pages));
-        self.with_metrics(server)
+    pub fn with_metrics(self, metrics: Option<ApiMetrics>) -> Self {
+        match metrics {
+            Some(metrics) => self.with_pages(metrics.address().to_owned(), metrics),
+            None => self,
+        }
     }
 
     /// Serves `/healthz` at this address, if there is one, which says whether the credential is good.
     #[must_use]
     pub fn with_health_page(self, address: Option<&String>) -> Self {
         let session = Arc::clone(&self.session);
-        self.with_pages(address, HealthPage(session))
+        match address {
+            Some(address) => self.with_pages(address.clone(), HealthPage(session)),
+            None => self,
+        }
     }
 
-    /// A server of metrics or other pages, which ends with the provider.
-    #[must_use]
-    pub fn with_metrics(mut self, server: Option<MetricsServer>) -> Self {
-        self.servers.extend(server);
+    fn with_pages(mut self, address: String, pages: impl Pages) -> Self {
+        self.servers.push(MetricsServer::start(address, pages));
         self
     }
 }
@@ -374,15 +365,15 @@ impl<C: Cloud> ProviderFactory for CloudFactory<C> {
     }
 
     fn controllers(&self) -> &'static [ProvidedController] {
-        C::controllers()
+        C::CONTROLLERS
     }
 
     fn webhooks(&self) -> &'static [ProvidedWebhook] {
-        C::webhooks()
+        C::WEBHOOKS
     }
 
     fn preset_flags(&self) -> &'static [&'static str] {
-        C::preset_flags()
+        C::PRESET_FLAGS
     }
 
     fn reference(&self) -> Option<String> {
@@ -399,7 +390,7 @@ impl<C: Cloud> ProviderFactory for CloudFactory<C> {
         context: ProviderContext,
     ) -> Result<Arc<dyn CloudProvider>, BuildError> {
         let config = C::read(&input)?;
-        let provider = C::connect(&config, &context, self.wiring.clone()).await?;
+        let provider = Provider::<C>::connect(&config, &context, self.wiring.clone()).await?;
         Ok(Arc::new(provider))
     }
 }

@@ -9,7 +9,7 @@ use cloudkeel_api::{
     ConfigSource, Documented as _, FlagKey, IpFamily, KeyDoc, Problem, Problems, ProviderInput,
     Secret,
 };
-use cloudkeel_toolkit::settings::Ini;
+use cloudkeel_toolkit::settings::{Ini, by_name};
 use cloudkeel_toolkit::{Setting, Settings, SettingsReader, keywords, settings};
 use regex::Regex;
 
@@ -278,18 +278,15 @@ impl Config {
 
     /// Every key, for the reference page.
     pub(crate) fn docs() -> Vec<KeyDoc> {
-        let mut docs = Self::keys();
-        docs.extend(Override::docs());
-        docs.extend([
+        let flags = vec![
             TAGS.doc(),
             RESOURCES.doc(),
             RATE.doc(),
             BURST.doc(),
             SYNCS.doc(),
             BATCHING.doc(),
-        ]);
-        docs.sort_by_key(|doc| doc.name);
-        docs
+        ];
+        by_name([Self::keys(), Override::docs(), flags])
     }
 }
 

@@ -64,6 +64,7 @@ impl Session for InAccount {
 #[async_trait]
 impl Cloud for Aws {
     type Config = Config;
+    const CONTROLLERS: &'static [ProvidedController] = &[tagging::PROVIDED];
 
     fn descriptor() -> Descriptor {
         let mut keys = Config::docs();
@@ -107,7 +108,6 @@ impl Cloud for Aws {
         let routes = AwsRoutes::new(&account, table, &context.cluster.name);
         let tagging = TaggingController::new(&account, &config.tags);
         let provider = Provider::new(SCHEME, InAccount(Arc::clone(&account)))
-            .with_files(config.files.clone())
             .with_instances(ProvenInstances::new(instances, Arc::clone(&context.clock)))
             .with_load_balancers(Some(balancers))
             .with_routes(Some(TableRoutes(routes)))
@@ -124,10 +124,6 @@ impl Cloud for Aws {
 
     fn files(config: &Config) -> Vec<PathBuf> {
         config.files.clone()
-    }
-
-    fn controllers() -> &'static [ProvidedController] {
-        &[tagging::PROVIDED]
     }
 
     fn reference() -> Option<String> {

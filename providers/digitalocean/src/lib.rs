@@ -27,7 +27,7 @@ pub use cloudkeel_toolkit::Wiring;
 use cloudkeel_toolkit::{
     ApiCall, ApiMetrics, BalancerReview as _, Cloud, CloudFactory, EventRecorder, IdError,
     KeptResource, MetricLabels, MetricNames, ProvenInstances, Provider, RestInstances,
-    ServiceFollower as _, Session, Settings as _,
+    ServiceFollower as _, Session, Settings as _, settings::by_name,
 };
 
 pub use self::annotations::PREFIX;
@@ -90,10 +90,13 @@ impl Session for Api {
 #[async_trait]
 impl Cloud for DigitalOcean {
     type Config = Config;
+    const CONTROLLERS: &'static [ProvidedController] =
+        &[TagSync::PROVIDED, FirewallController::PROVIDED];
+    const WEBHOOKS: &'static [ProvidedWebhook] = &[ServiceReview::PROVIDED];
+    const PRESET_FLAGS: &'static [&'static str] = &["--authentication-skip-lookup"];
 
     fn descriptor() -> Descriptor {
-        let mut keys = Config::keys();
-        keys.sort_by_key(|doc| doc.name);
+        let mut keys = by_name([Config::keys()]);
         keys.extend(annotations::docs());
         Descriptor {
             name: SCHEME,
@@ -117,18 +120,6 @@ impl Cloud for DigitalOcean {
         config.files.clone()
     }
 
-    fn controllers() -> &'static [ProvidedController] {
-        &[TagSync::PROVIDED, FirewallController::PROVIDED]
-    }
-
-    fn webhooks() -> &'static [ProvidedWebhook] {
-        &[ServiceReview::PROVIDED]
-    }
-
-    fn preset_flags() -> &'static [&'static str] {
-        &["--authentication-skip-lookup"]
-    }
-
     fn read(input: &ProviderInput) -> Result<Config, Problems> {
         Config::read(input)
     }
@@ -139,10 +130,9 @@ impl Cloud for DigitalOcean {
         context: &ProviderContext,
         wiring: Wiring,
     ) -> Result<DigitalOceanProvider, CloudError> {
-        let metrics = ApiMetrics::new(METRICS);
-        let metrics_address = config.metrics_address.as_ref();
-        let counting = metrics_address.map(|_| &metrics);
-        let api = Api::new(config, context, &wiring, counting)?;
+        let address = config.metrics_address.as_ref();
+        let metrics = address.map(|address| ApiMetrics::new(address, METRICS));
+        let api = Api::new(config, context, &wiring, metrics.as_ref())?;
         let scope = api.scope().await?;
         let region = api.region(config, &wiring).await?;
         let facts = Facts::new(config, region, context);
@@ -180,9 +170,8 @@ impl Cloud for DigitalOcean {
             certificates: Certificates::default(),
         };
         Ok(Provider::new(SCHEME, api)
-            .with_pages(metrics_address, metrics)
+            .with_metrics(metrics)
             .with_health_page(config.debug_address.as_ref())
-            .with_files(config.files.clone())
             .with_instances(ProvenInstances::new(instances, Arc::clone(&context.clock)))
             .with_load_balancers(Some(load_balancers))
             .with_balancer_review(review)

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cloudkeel_api::{ConfigSource, IpFamily, KeyDoc, Problems, ProviderInput, Secret};
+use cloudkeel_toolkit::settings::by_name;
 use cloudkeel_toolkit::{Setting, Settings, SettingsReader, keywords, settings};
 use ipnet::IpNet;
 
@@ -237,10 +238,7 @@ impl Config {
 
     /// Every key, for the reference page.
     pub(crate) fn docs() -> Vec<KeyDoc> {
-        let mut docs = Self::keys();
-        docs.extend(Others::keys());
-        docs.sort_by_key(|doc| doc.name);
-        docs
+        by_name([Self::keys(), Others::keys()])
     }
 
     /// What only shows when settings are seen together. User and password of Robot count only if that is

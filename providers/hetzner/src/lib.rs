@@ -124,10 +124,9 @@ impl Cloud for Hetzner {
         context: &ProviderContext,
         wiring: Wiring,
     ) -> Result<HetznerProvider, CloudError> {
-        let metrics = ApiMetrics::new(METRICS);
-        let metrics_address = config.metrics_address.as_ref();
-        let counting = metrics_address.map(|_| &metrics);
-        let api = Api::new(config, context, &wiring, counting)?;
+        let address = config.metrics_address.as_ref();
+        let metrics = address.map(|address| ApiMetrics::new(address, METRICS));
+        let api = Api::new(config, context, &wiring, metrics.as_ref())?;
         let robot = Login::new(config, context, &wiring)?;
         let network = network::find(config, &api).await?;
         if let Some(network) = &network {
@@ -166,10 +165,9 @@ impl Cloud for Hetzner {
             })
             // As the Go CCM, which asks for `--allow-untagged-cloud`.
             .with_cluster_id(false)
-            .with_files(config.files.clone())
             .with_instances(instances)
             .with_load_balancers(balancers)
             .with_routes(routes)
-            .with_pages(metrics_address, metrics))
+            .with_metrics(metrics))
     }
 }

@@ -70,6 +70,10 @@ impl Cloud for Local {
         Config::read(&input.config)
     }
 
+    fn files(config: &Config) -> Vec<PathBuf> {
+        config.files.clone()
+    }
+
     async fn connect(
         config: &Config,
         context: &ProviderContext,
@@ -83,7 +87,6 @@ impl Cloud for Local {
         Ok(Provider::new(SCHEME, api.clone())
             .with_recognition(move |id| IdError::recognition(LocalId::read_in(&home, id)))
             .with_cluster_id(cluster.is_some())
-            .with_files(config.files.clone())
             .with_instances(instances)
             .with_load_balancers(Some(LocalBalancers::new(
                 api.clone(),
@@ -147,7 +150,7 @@ impl ProviderFactory for LocalFactory {
     }
 
     fn files(&self, input: &ProviderInput) -> Vec<PathBuf> {
-        Local::read(input).map_or_else(|_| Vec::new(), |config| config.files)
+        Local::read(input).map_or_else(|_| Vec::new(), |config| Local::files(&config))
     }
 
     async fn build(
@@ -162,7 +165,7 @@ impl ProviderFactory for LocalFactory {
             }
             None => Local::read(&input)?,
         };
-        let provider = Local::connect(&config, &context, self.wiring.clone()).await?;
+        let provider = LocalProvider::connect(&config, &context, self.wiring.clone()).await?;
         Ok(Arc::new(provider))
     }
 }

@@ -8,30 +8,13 @@ use cloudkeel_provider_local::TYPE;
 use cloudkeel_testkit::conformance::{self, SimulatedAdapter};
 use futures::FutureExt as _;
 
-const OWN: &str = "each Service has a balancer of its own";
-const NONE: &str = "the local cloud has none";
-
-const GAPS: &[(&str, &str)] = &[
-    (
-        "load-balancers/sctp",
-        "the local cloud forwards TCP and UDP",
-    ),
-    (
-        "load-balancers/size-taken-back",
-        "documented: a size is left alone if it is not given",
-    ),
-    (
-        "load-balancers/annotations-taken-back",
-        "documented: a size is left alone if it is not given",
-    ),
-    (
-        "load-balancers/node-selector",
-        "Nodes are selected by the neutral annotation only",
-    ),
-    ("load-balancers/shared-*", OWN),
-    ("webhooks/*", NONE),
-    ("background/*", NONE),
-];
+const GAPS: &str = "
+    load-balancers/sctp: the local cloud forwards TCP and UDP
+    load-balancers/size-taken-back, load-balancers/annotations-taken-back: documented: a size is left alone if it is not given
+    load-balancers/node-selector: Nodes are selected by the neutral annotation only
+    load-balancers/shared-*: each Service has a balancer of its own
+    webhooks/*, background/*: the local cloud has none
+";
 
 fn adapter() -> SimulatedAdapter {
     let adapter = SimulatedAdapter::new("local", |cloud, context| {
@@ -42,7 +25,7 @@ fn adapter() -> SimulatedAdapter {
         .boxed()
     });
     adapter
-        .with_gaps(GAPS)
+        .with_gaps(&[GAPS])
         .with_samples(|samples| samples.annotations = vec![(TYPE.name(), "large")])
 }
 

@@ -11,7 +11,7 @@ use cloudkeel_api::{
     ConfigSource, Documented as _, FlagKey, KeyDoc, KeyPlace, KeyValue as _, LabelSelector,
     Problem, Problems, ProviderInput, Secret,
 };
-use cloudkeel_toolkit::settings::Ini;
+use cloudkeel_toolkit::settings::{Ini, by_name};
 use cloudkeel_toolkit::{Setting, Settings, SettingsReader, keywords, settings};
 use serde_json::Value;
 
@@ -402,15 +402,9 @@ impl Config {
 
     /// Every key, for the reference page.
     pub(crate) fn docs() -> Vec<KeyDoc> {
-        let mut docs = Self::keys();
-        docs.extend(
-            ClassSettings::keys()
-                .into_iter()
-                .filter(|doc| doc.name.contains('.')),
-        );
-        docs.push(USER_AGENT.doc());
-        docs.sort_by_key(|doc| doc.name);
-        docs
+        let mut classes = ClassSettings::keys();
+        classes.retain(|doc| doc.name.contains('.'));
+        by_name([Self::keys(), classes, vec![USER_AGENT.doc()]])
     }
 }
 

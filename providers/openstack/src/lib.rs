@@ -93,8 +93,12 @@ impl Cloud for OpenStack {
         }
     }
 
+    /// Those whose change makes a new connection necessary.
     fn files(config: &Config) -> Vec<PathBuf> {
-        files(config)
+        let auth = &config.auth;
+        let tls = [&auth.ca_file, &auth.cert_file, &auth.key_file];
+        let tls = tls.into_iter().flatten().map(PathBuf::from);
+        config.files.iter().cloned().chain(tls).collect()
     }
 
     /// Logs in, and finds out what this cloud has.
@@ -131,7 +135,6 @@ impl Cloud for OpenStack {
         let recognition = ids.clone();
         let mut provider = Provider::new(SCHEME, Project(api.clone()))
             .with_recognition(move |id| IdError::recognition(recognition.read(id)))
-            .with_files(files(config))
             .with_load_balancers(balancers)
             .with_routes(routes.map(TableRoutes));
         if api.has(Service::Compute) {
@@ -163,12 +166,4 @@ async fn routes(config: &Config, servers: &Servers) -> Result<Option<RouterRoute
         router: router.clone(),
         extensions,
     }))
-}
-
-/// The files whose change makes a new connection necessary.
-fn files(config: &Config) -> Vec<PathBuf> {
-    let auth = &config.auth;
-    let tls = [&auth.ca_file, &auth.cert_file, &auth.key_file];
-    let tls = tls.into_iter().flatten().map(PathBuf::from);
-    config.files.iter().cloned().chain(tls).collect()
 }

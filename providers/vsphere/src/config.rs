@@ -13,7 +13,7 @@ use cloudkeel_api::{
     ConfigSource, FlagKey, IpFamily, KeyDoc, Problem, Problems, ProviderInput, Secret, check_label,
 };
 use cloudkeel_http::{Thumbprint, TlsSettings};
-use cloudkeel_toolkit::settings::Ini;
+use cloudkeel_toolkit::settings::{Ini, by_name};
 use cloudkeel_toolkit::{Setting, Settings, SettingsReader, keywords, settings};
 use ipnet::IpNet;
 use serde_json::Value;
@@ -282,17 +282,14 @@ impl Config {
 
     /// Every key, for the reference page.
     pub(crate) fn docs() -> Vec<KeyDoc> {
-        let groups = [
+        by_name([
             Global::keys(),
             Entry::keys(),
             LabelSettings::keys(),
             NodeNetworks::keys(),
             Others::keys(),
             vec![NODE_LABELS.doc()],
-        ];
-        let mut docs = groups.concat();
-        docs.sort_by_key(|doc| doc.name);
-        docs
+        ])
     }
 }
 

@@ -115,9 +115,7 @@ impl Cloud for VSphere {
             logins.close().await;
             return Err(error);
         }
-        Ok(Provider::new(SCHEME, logins)
-            .with_files(config.files.clone())
-            .with_instances(instances))
+        Ok(Provider::new(SCHEME, logins).with_instances(instances))
     }
 }
 

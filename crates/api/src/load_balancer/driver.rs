@@ -56,6 +56,16 @@ pub struct Report {
     pub kept: Vec<String>,
 }
 
+impl Report {
+    /// Of a Service that goes: this stays, in words.
+    pub fn keeping(kept: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            kept: kept.into_iter().collect(),
+            ..Self::default()
+        }
+    }
+}
+
 /// What a look at a balancer shows: what there is to do, and its face as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Observation {

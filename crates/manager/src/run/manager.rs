@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use cloudkeel_api::{Clock, Problems, Registry, SystemClock};
+use cloudkeel_api::{Problems, Registry};
 use cloudkeel_controllers::SelectionError;
 use cloudkeel_controllers::clouds::Cloud;
-use cloudkeel_controllers::runtime::EventRecorder;
 use futures::future::join_all;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +16,7 @@ use super::invocation::Start;
 use super::leader::ReplicaIdentity;
 use super::ports::{SecurePort, ServeParts, serve_webhooks};
 use super::preflight::Environment;
-use super::prepare::{self, ManagerDeps, Prepared};
+use super::prepare::{self, ManagerDeps, Prepared, Writes};
 use super::process::{max_shutdown_time, shutdown_timed_out, stop_on_signal};
 use crate::client::{AccountError, ClientFactory, ConnectError};
 use crate::health::{Health, Scope};
@@ -116,34 +115,20 @@ async fn run_until(
         warn!(note, "{FLAG_IGNORED}");
     }
     info!(version = prepare::VERSION, "{STARTING}");
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let metrics = prepare::metrics(clock.as_ref());
     let Environment { env, kubeconfig } = environment;
-    let api_server = &start.options.api_server;
-    let dry_run = prepare::dry_run(&start.options, &metrics);
-    let factory = ClientFactory::new(api_server, kubeconfig.as_deref(), metrics.clone()).await?;
-    let factory = factory.recording(prepare::recorder(dry_run.as_ref()));
-    let health = Arc::new(Health::new(clock.now()));
-    let (events, reports) = EventRecorder::channel();
-    let deps = ManagerDeps {
-        registry,
-        start: &start,
-        factory: &factory,
-        metrics: &metrics,
-        events: &events,
-        health: &health,
-        clock: Arc::clone(&clock),
-        dry_run,
-    };
+    let kubeconfig = kubeconfig.as_deref();
+    let connecting = ManagerDeps::of_process(registry, &start, kubeconfig, Writes::AsConfigured);
+    let (deps, reports) = connecting.await?;
+    let health = &deps.health;
     let ports = CancellationToken::new();
     let close_ports = ports.clone().drop_guard();
-    set_started(&health, false);
+    set_started(health, false);
     // A manager that waits for the API server is alive, and probes have to see that.
     let port = SecurePort::open(ServeParts {
         options: &start.options,
-        metrics: &metrics,
-        health: &health,
-        clock,
+        metrics: &deps.metrics,
+        health,
+        clock: Arc::clone(&deps.clock),
         configz: configz(&start.options, &start.setup),
         log,
         stop: ports,
@@ -155,14 +140,14 @@ async fn run_until(
         return Ok(Ending::Stopped);
     };
     let mut prepared = prepared?;
-    let opening = Box::pin(open_ports(port, &prepared.clouds, &factory));
+    let opening = Box::pin(open_ports(port, &prepared.clouds, &deps.factory));
     let Some(served) = stop.run_until_cancelled(opening).await else {
         prepared.close().await;
         return Ok(Ending::Stopped);
     };
     let served = served?;
-    set_started(&health, true);
-    check_clouds(&health, &prepared.clouds);
+    set_started(health, true);
+    check_clouds(health, &prepared.clouds);
     let replica = ReplicaIdentity::current();
     let reloadable = std::mem::take(&mut prepared.reloadable);
     let leader = prepared.leader(&replica);

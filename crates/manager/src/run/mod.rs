@@ -71,19 +71,14 @@ fn run_manager(start: Start, registry: &Registry, environment: Environment) -> E
         Err(problem) => return fail(&problem.to_string()),
     };
     logging::log_panics();
-    process::disable_core_dumps();
-    // One thread, because the work is mostly waiting. Several threads would wake each other for every response,
-    // which took a third of the CPU time, and each has its own stack and arena.
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let runtime = match runtime {
-        Ok(runtime) => runtime,
-        Err(problem) => return fail(&format!("cannot start: {problem}")),
-    };
-    let ending = runtime.block_on(manager::run(start, registry, environment, log));
-    // A blocked thread does not keep the process alive.
-    runtime.shutdown_background();
+    let running = manager::run(start, registry, environment, log);
+    match block_on(running) {
+        Err(problem) => fail(&problem),
+        Ok(ending) => code_of(ending),
+    }
+}
+
+fn code_of(ending: Result<Ending, RunError>) -> ExitCode {
     match ending {
         Ok(Ending::Stopped) => ExitCode::SUCCESS,
         Ok(Ending::LeaseLost(why)) => {
@@ -109,24 +104,26 @@ fn run_plan(
     {
         return fail(&problem.to_string());
     }
+    let ended = if args.orphans || args.teardown {
+        block_on(orphans::run(args, start, registry, environment))
+    } else {
+        block_on(plan::plan(args, start, registry, environment))
+    };
+    ended.flatten().unwrap_or_else(|problem| fail(&problem))
+}
+
+/// Runs work that has credentials to its end, on this thread alone. The work is mostly waiting: several threads would
+/// wake each other for every response, which took a third of the CPU time, and each has its own stack and arena.
+fn block_on<T>(work: impl Future<Output = T>) -> Result<T, String> {
     process::disable_core_dumps();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    let runtime = match runtime {
-        Ok(runtime) => runtime,
-        Err(problem) => return fail(&format!("cannot start: {problem}")),
-    };
-    let ended = if args.orphans || args.teardown {
-        runtime.block_on(orphans::run(args, start, registry, environment))
-    } else {
-        runtime.block_on(plan::plan(args, start, registry, environment))
-    };
+    let runtime = runtime.map_err(|problem| format!("cannot start: {problem}"))?;
+    let ended = runtime.block_on(work);
+    // A blocked thread does not keep the process alive.
     runtime.shutdown_background();
-    match ended {
-        Ok(code) => code,
-        Err(problem) => fail(&problem),
-    }
+    Ok(ended)
 }
 
 fn print(text: &str) -> ExitCode {

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cloudkeel_api::{
     BalancerRef, Clock, CloudError, ClusterIdentity, DesiredState, ErrorKind, Match, NodeFacts,
-    Registry, ServiceRef, Shared, SystemClock,
+    Registry, ServiceRef, Shared,
 };
 use cloudkeel_controllers::clouds::Cloud;
-use cloudkeel_controllers::runtime::{ErrorText, EventRecorder};
+use cloudkeel_controllers::runtime::ErrorText;
 use cloudkeel_controllers::service::owner::owner_of_service;
 use cloudkeel_controllers::service::spec::balancer_ref_of;
 use cloudkeel_controllers::view::{NodeView, ServiceView, SlimNode, View as _};
@@ -23,12 +23,9 @@ use kube::{Api, Client};
 use super::controllers::ServiceScope;
 use super::invocation::Start;
 use super::preflight::Environment;
-use super::prepare::{self, ManagerDeps, Prepared};
-use crate::client::ClientFactory;
+use super::prepare::{ManagerDeps, Prepared, Writes};
 use crate::commands::plan::{PlanArgs, SOMETHING_TO_DO, removals_text, result_text};
 use crate::commands::{OutputFormat, Screen};
-use crate::dry_run::Recorder;
-use crate::health::Health;
 use crate::options::ElectionOptions;
 use crate::orphans::{
     Found, Group, Removal, RemovalParts, RemovalResult, RemovalTarget, ServiceCheck, orphaned,
@@ -42,28 +39,11 @@ pub(super) async fn run(
     registry: &Registry,
     environment: Environment,
 ) -> Result<ExitCode, String> {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let metrics = prepare::metrics(clock.as_ref());
     let Environment { env, kubeconfig } = environment;
-    let api_server = &start.options.api_server;
-    let factory = ClientFactory::new(api_server, kubeconfig.as_deref(), metrics.clone()).await;
-    // Nothing is ever written to the cluster.
-    let factory = factory
-        .map_err(text)?
-        .recording(Some(Arc::<Recorder>::default()));
-    let health = Health::new(clock.now());
-    let (events, _reports) = EventRecorder::channel();
-    let deps = ManagerDeps {
-        registry,
-        start: &start,
-        factory: &factory,
-        metrics: &metrics,
-        events: &events,
-        health: &health,
-        clock: Arc::clone(&clock),
-        dry_run: None,
-    };
-    let client = factory.unfenced("plan").map_err(text)?;
+    let kubeconfig = kubeconfig.as_deref();
+    let connecting = ManagerDeps::of_process(registry, &start, kubeconfig, Writes::CloudsOnly);
+    let (deps, _reports) = connecting.await.map_err(text)?;
+    let client = deps.factory.unfenced("plan").map_err(text)?;
     let preparing = limited(args, Box::pin(Prepared::with(&deps, env))).await?;
     let prepared = preparing.map_err(text)?;
     let command = Command {
@@ -72,7 +52,7 @@ pub(super) async fn run(
         clouds: &prepared.clouds,
         scope: prepared.service_scope(),
         start: &start,
-        clock: clock.as_ref(),
+        clock: deps.clock.as_ref(),
     };
     let ended = Box::pin(command.run()).await;
     prepared.close().await;

@@ -5,9 +5,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloudkeel_api::{Clock, Registry, SystemClock};
+use cloudkeel_api::Registry;
 use cloudkeel_controllers::ControllerName;
-use cloudkeel_controllers::runtime::EventRecorder;
 use tokio_util::sync::CancellationToken;
 
 use super::elections::lead_when_api_server_ready;
@@ -15,13 +14,11 @@ use super::invocation::Start;
 use super::leader::ReplicaIdentity;
 use super::manager::RunError;
 use super::preflight::Environment;
-use super::prepare::{self, ManagerDeps, Prepared};
-use crate::client::ClientFactory;
+use super::prepare::{ManagerDeps, Prepared, Writes};
 use crate::commands::plan::{PlanArgs, SOMETHING_TO_DO, plan_text, progress_text};
 use crate::commands::{OutputFormat, Screen};
-use crate::dry_run::{DryRun, DryRunReport, Recorder};
+use crate::dry_run::{DryRunReport, Recorder};
 use crate::election::Fence;
-use crate::health::Health;
 
 /// How often progress is shown.
 const PROGRESS_PERIOD: Duration = Duration::from_millis(500);
@@ -103,27 +100,10 @@ async fn run(
     environment: Environment,
     recorder: Arc<Recorder>,
 ) -> Result<Planned, RunError> {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let metrics = prepare::metrics(clock.as_ref());
     let Environment { env, kubeconfig } = environment;
-    let api_server = &start.options.api_server;
-    let factory = ClientFactory::new(api_server, kubeconfig.as_deref(), metrics.clone()).await?;
-    let factory = factory.recording(Some(Arc::clone(&recorder)));
-    let health = Health::new(clock.now());
-    let (events, reports) = EventRecorder::channel();
-    let deps = ManagerDeps {
-        registry,
-        start,
-        factory: &factory,
-        metrics: &metrics,
-        events: &events,
-        health: &health,
-        clock,
-        dry_run: Some(DryRun {
-            recorder: Arc::clone(&recorder),
-            until_idle: true,
-        }),
-    };
+    let writes = Writes::Recorded(Arc::clone(&recorder));
+    let connecting = ManagerDeps::of_process(registry, start, kubeconfig.as_deref(), writes);
+    let (deps, reports) = connecting.await?;
     let prepared = Box::pin(Prepared::with(&deps, env)).await?;
     let replica = ReplicaIdentity::current();
     let leader = prepared.leader(&replica);

@@ -1,14 +1,16 @@
 //! What every manager needs before it elects and leads, as a process or inside one.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloudkeel_api::{Clock, Registry};
+use cloudkeel_api::{Clock, Registry, SystemClock};
 use cloudkeel_controllers::clouds::Cloud;
-use cloudkeel_controllers::runtime::EventRecorder;
+use cloudkeel_controllers::runtime::{EventRecorder, Reports};
 use cloudkeel_controllers::{ControllerName, ControllerSelection};
 use futures::future::join_all;
+use kube::Client;
 use tracing::info;
 
 use super::clouds::{CloudBuilder, CloudParts};
@@ -17,7 +19,7 @@ use super::invocation::Start;
 use super::leader::{LeaderParts, ReplicaIdentity};
 use super::manager::RunError;
 use crate::background::{self, Provided};
-use crate::client::ClientFactory;
+use crate::client::{ClientFactory, ConnectError};
 use crate::dry_run::{DryRun, Recorder};
 use crate::health::Health;
 use crate::log_messages::PROVIDER_CLOSE_TIMED_OUT;
@@ -36,30 +38,92 @@ pub(crate) fn metrics(clock: &dyn Clock) -> Metrics {
     Metrics::new(&BuildInfo::of_version(VERSION), clock.now())
 }
 
+/// What a run may change.
+pub(super) enum Writes {
+    /// The cluster and the clouds, unless `--dry-run` says otherwise.
+    AsConfigured,
+    /// Nothing: what would change is recorded here, until the controllers are idle.
+    Recorded(Arc<Recorder>),
+    /// The clouds, but nothing in the cluster.
+    CloudsOnly,
+}
+
 /// The dependencies of a manager.
 pub(super) struct ManagerDeps<'a> {
     pub(super) registry: &'a Registry,
     pub(super) start: &'a Start,
-    pub(super) factory: &'a ClientFactory,
-    pub(super) metrics: &'a Metrics,
-    pub(super) events: &'a EventRecorder,
-    pub(super) health: &'a Health,
+    pub(super) factory: ClientFactory,
+    pub(super) metrics: Metrics,
+    pub(super) events: EventRecorder,
+    pub(super) health: Arc<Health>,
     pub(super) clock: Arc<dyn Clock>,
     /// Whether this is a dry run.
-    pub(super) dry_run: Option<DryRun>,
+    dry_run: Option<DryRun>,
 }
 
-/// A dry run if `--dry-run` asks for it.
-pub(super) fn dry_run(options: &Options, metrics: &Metrics) -> Option<DryRun> {
-    options.generic.dry_run.then(|| DryRun {
-        recorder: Arc::new(Recorder::with_metrics(metrics.dry_run.clone())),
-        until_idle: false,
-    })
-}
+impl<'a> ManagerDeps<'a> {
+    /// Those of this process, with `$KUBECONFIG`, and the Events that will be reported.
+    pub(super) async fn of_process(
+        registry: &'a Registry,
+        start: &'a Start,
+        kubeconfig: Option<&OsStr>,
+        writes: Writes,
+    ) -> Result<(Self, Reports), ConnectError> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let metrics = metrics(clock.as_ref());
+        let api_server = &start.options.api_server;
+        let factory = ClientFactory::new(api_server, kubeconfig, metrics.clone()).await?;
+        Ok(Self::with(registry, start, factory, metrics, clock, writes))
+    }
 
-/// Where a dry run records what it would do.
-pub(super) fn recorder(dry_run: Option<&DryRun>) -> Option<Arc<Recorder>> {
-    dry_run.map(|dry_run| Arc::clone(&dry_run.recorder))
+    /// Those of a manager that reaches the API server by this client, and the Events that will be reported.
+    pub(super) fn around(
+        registry: &'a Registry,
+        start: &'a Start,
+        api: Client,
+        clock: Arc<dyn Clock>,
+    ) -> (Self, Reports) {
+        let metrics = metrics(clock.as_ref());
+        let factory = ClientFactory::around(api, metrics.clone());
+        let writes = Writes::AsConfigured;
+        Self::with(registry, start, factory, metrics, clock, writes)
+    }
+
+    fn with(
+        registry: &'a Registry,
+        start: &'a Start,
+        factory: ClientFactory,
+        metrics: Metrics,
+        clock: Arc<dyn Clock>,
+        writes: Writes,
+    ) -> (Self, Reports) {
+        let is_cluster_left_alone = matches!(writes, Writes::CloudsOnly);
+        let dry_run = match writes {
+            Writes::AsConfigured => start.options.generic.dry_run.then(|| DryRun {
+                recorder: Arc::new(Recorder::with_metrics(metrics.dry_run.clone())),
+                until_idle: false,
+            }),
+            Writes::Recorded(recorder) => Some(DryRun {
+                recorder,
+                until_idle: true,
+            }),
+            Writes::CloudsOnly => None,
+        };
+        let recorder = dry_run.as_ref().map(|it| Arc::clone(&it.recorder));
+        let recorder = recorder.or_else(|| is_cluster_left_alone.then(Arc::default));
+        let (events, reports) = EventRecorder::channel();
+        let deps = Self {
+            registry,
+            start,
+            factory: factory.recording(recorder),
+            metrics,
+            events,
+            health: Arc::new(Health::new(clock.now())),
+            clock,
+            dry_run,
+        };
+        (deps, reports)
+    }
 }
 
 /// The clouds of a manager, and what runs on them.
@@ -83,11 +147,11 @@ impl<'a> Prepared<'a> {
         let parts = CloudParts {
             options,
             client: deps.factory.unfenced("start")?,
-            metrics: deps.metrics,
-            events: deps.events,
+            metrics: &deps.metrics,
+            events: &deps.events,
             clock: Arc::clone(&deps.clock),
             env,
-            recorder: recorder(deps.dry_run.as_ref()),
+            recorder: deps.dry_run.as_ref().map(|it| Arc::clone(&it.recorder)),
         };
         let builder = CloudBuilder::new(deps.registry, parts).await;
         let reloadable = builder.build_all(setup).await?;
@@ -108,14 +172,14 @@ impl<'a> Prepared<'a> {
     pub(super) fn leader<'s>(&'s self, replica: &'s ReplicaIdentity) -> LeaderParts<'s> {
         LeaderParts {
             options: &self.deps.start.options,
-            factory: self.deps.factory,
+            factory: &self.deps.factory,
             clouds: &self.clouds,
             service_scope: &self.service_scope,
             enabled: self.enabled.clone(),
             provided: self.provided.clone(),
-            metrics: self.deps.metrics,
-            health: self.deps.health,
-            events: self.deps.events,
+            metrics: &self.deps.metrics,
+            health: &self.deps.health,
+            events: &self.deps.events,
             clock: Arc::clone(&self.deps.clock),
             replica,
             dry_run: self.deps.dry_run.clone(),

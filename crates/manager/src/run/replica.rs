@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cloudkeel_api::{Clock, Registry};
-use cloudkeel_controllers::runtime::EventRecorder;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
@@ -12,11 +11,9 @@ use super::elections::elect_and_lead;
 use super::invocation::Start;
 use super::leader::ReplicaIdentity;
 use super::manager::{Ending, RunError};
-use super::prepare::{self, ManagerDeps, Prepared};
-use crate::client::ClientFactory;
+use super::prepare::{ManagerDeps, Prepared};
 use crate::config::Setup;
 use crate::election::BackgroundTasks;
-use crate::health::Health;
 
 /// One of several managers in one process, each with its own API client and its own clock. It elects, leads and
 /// writes as the manager of a process does.
@@ -47,22 +44,7 @@ impl Replica {
         registry: &Registry,
         stop: CancellationToken,
     ) -> Result<Ending, RunError> {
-        let metrics = prepare::metrics(self.clock.as_ref());
-        let dry_run = prepare::dry_run(&self.start.options, &metrics);
-        let factory = ClientFactory::around(self.api, metrics.clone());
-        let factory = factory.recording(prepare::recorder(dry_run.as_ref()));
-        let (events, reports) = EventRecorder::channel();
-        let health = Health::new(self.clock.now());
-        let deps = ManagerDeps {
-            registry,
-            start: &self.start,
-            factory: &factory,
-            metrics: &metrics,
-            events: &events,
-            health: &health,
-            clock: self.clock,
-            dry_run,
-        };
+        let (deps, reports) = ManagerDeps::around(registry, &self.start, self.api, self.clock);
         let mut prepared = tokio::select! {
             biased;
             () = stop.cancelled() => return Ok(Ending::Stopped),

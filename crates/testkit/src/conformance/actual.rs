@@ -26,6 +26,12 @@ pub struct ActualState {
 }
 
 impl ActualState {
+    /// The cloud's own ID of the youngest instance of this name.
+    pub(super) fn id_of(&self, name: &str) -> Option<&str> {
+        let mut youngest = self.instances.iter().rev();
+        youngest.find(|it| it.node.name == name)?.id()
+    }
+
     /// The same with instances by their names wherever targets and next hops are given by ID or address.
     #[must_use]
     pub(super) fn by_names(mut self) -> Self {
@@ -103,12 +109,16 @@ impl ActualInstance {
         }
     }
 
-    /// Whether the cloud means this instance by an ID, which its provider ID ends with, or by an address.
-    fn is_at(&self, place: &str) -> bool {
+    /// The cloud's own ID, which its provider ID ends with.
+    fn id(&self) -> Option<&str> {
         let id = self.node.provider_id.as_ref().map(ProviderId::as_str);
-        let id = id.and_then(|id| id.rsplit('/').next());
+        id.and_then(|id| id.rsplit('/').next())
+    }
+
+    /// Whether the cloud means this instance by its ID or by an address.
+    fn is_at(&self, place: &str) -> bool {
         let mut ips = self.node.addresses.iter().filter_map(NodeAddress::ip);
-        id == Some(place) || ips.any(|ip| ip.to_string() == place)
+        self.id() == Some(place) || ips.any(|ip| ip.to_string() == place)
     }
 
     /// With an address inside the cloud, if it has one.
@@ -312,6 +322,14 @@ fn wanted_port(listener: &Listener, passes_through: bool) -> (Protocol, u16, u16
     let node_port = listener.node_port.filter(|_| !passes_through);
     let node_port = node_port.unwrap_or(listener.port);
     (listener.protocol, listener.port, node_port)
+}
+
+/// The networks among some texts.
+pub fn networks<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> BTreeSet<IpNet> {
+    let texts = texts.into_iter();
+    texts
+        .filter_map(|text| text.as_ref().parse().ok())
+        .collect()
 }
 
 /// Tags as labels, of which the separator ends the key.

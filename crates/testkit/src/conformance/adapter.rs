@@ -11,7 +11,7 @@ use cloudkeel_api::{BuildError, CloudError, CloudProvider, Limits, NodeAddress, 
 use cloudkeel_emulation::FaultInjector;
 use ipnet::IpNet;
 
-use super::actual::{ActualInstance, ActualState};
+use super::actual::ActualState;
 
 /// Why a check ends early.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,7 +109,7 @@ impl OwnerLabels {
 const OTHER_NODE_PORT: u16 = 31_999;
 
 /// What happens to a cloud behind the provider's back. Instances are given by name, balancers by ID.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change<'a> {
     /// A running instance of this name is added. Mandatory.
     AddInstance(&'a str),
@@ -147,13 +147,13 @@ pub enum Change<'a> {
 
 impl Change<'_> {
     /// For emulated clouds whose balancers have a list of listeners and one of targets: makes the changes of another client in
-    /// them. `ports` are those of a listener: where it listens, and where it leads. `target` finds the target of an instance.
+    /// them. `ports` are those of a listener: where it listens, and where it leads. `target` is that of the instance.
     pub fn edit_lists<L: Clone, T>(
         &self,
         listeners: &mut Vec<L>,
         targets: &mut Vec<T>,
         ports: impl FnOnce(&mut L) -> (&mut u16, &mut u16),
-        target: impl FnOnce(&str) -> T,
+        target: T,
     ) {
         match *self {
             Change::Damage(_) => {
@@ -167,7 +167,16 @@ impl Change<'_> {
                     listeners.push(added);
                 }
             }
-            Change::AddTarget(_, name) => targets.push(target(name)),
+            Change::AddTarget(..) => targets.push(target),
+            _ => {}
+        }
+    }
+
+    /// For emulated clouds with labels: makes the changes of another client in them.
+    pub fn edit_labels(&self, labels: &mut BTreeMap<String, String>) {
+        match *self {
+            Change::AddLabel(_, (key, value)) => _ = labels.insert(key.into(), value.into()),
+            Change::RemoveLabels(_) => labels.clear(),
             _ => {}
         }
     }
@@ -178,6 +187,18 @@ impl Change<'_> {
             Change::AddLabel(_, (key, value)) => tags.push(format!("{key}{separator}{value}")),
             Change::RemoveLabels(_) => tags.clear(),
             _ => {}
+        }
+    }
+
+    /// The name of the instance that this happens to, if it happens to one that is there.
+    pub(super) const fn instance(&self) -> Option<&str> {
+        match self {
+            Change::DestroyInstance(name)
+            | Change::SwitchOff(name)
+            | Change::Terminate(name)
+            | Change::Modify(name)
+            | Change::AddTarget(_, name) => Some(name),
+            _ => None,
         }
     }
 
@@ -253,37 +274,57 @@ pub trait Adapter: Send + Sync {
     }
 }
 
-/// The [`Adapter`] of a provider with this name: its [gaps](Adapter::gaps), and how a new cloud is made.
-pub const fn adapter(
+/// The [gaps](Adapter::gaps) in some texts. A line has the names of checks and why they are not passed:
+/// `routes/*, volumes/*: the cloud has none`. Without a reason, the names go on in the next line.
+pub(super) fn declared_gaps(texts: &[&'static str]) -> Vec<(&'static str, &'static str)> {
+    let mut gaps = Vec::new();
+    for text in texts {
+        let mut names = Vec::new();
+        for line in text.lines() {
+            let (more, reason) = line.split_once(": ").unwrap_or((line, ""));
+            let more = more.split(',').map(str::trim);
+            names.extend(more.filter(|name| !name.is_empty()));
+            if !reason.is_empty() {
+                gaps.extend(names.drain(..).map(|name| (name, reason)));
+            }
+        }
+        gaps.extend(names.into_iter().map(|name| (name, "")));
+    }
+    gaps
+}
+
+/// The [`Adapter`] of a provider with this name: its [gaps](Adapter::gaps) as text, lines such as
+/// `routes/*, volumes/*: the cloud has none`, and how a new cloud is made.
+pub fn adapter<C: TestCloud + 'static>(
     name: &'static str,
-    gaps: &'static [(&'static str, &'static str)],
-    new_cloud: fn() -> Result<Box<dyn TestCloud>, Stop>,
+    gaps: &[&'static str],
+    new_cloud: fn() -> Result<C, Stop>,
 ) -> impl Adapter {
     PlainAdapter {
         name,
-        gaps,
+        gaps: declared_gaps(gaps),
         new_cloud,
     }
 }
 
-struct PlainAdapter {
+struct PlainAdapter<C> {
     name: &'static str,
-    gaps: &'static [(&'static str, &'static str)],
-    new_cloud: fn() -> Result<Box<dyn TestCloud>, Stop>,
+    gaps: Vec<(&'static str, &'static str)>,
+    new_cloud: fn() -> Result<C, Stop>,
 }
 
 #[async_trait]
-impl Adapter for PlainAdapter {
+impl<C: TestCloud + 'static> Adapter for PlainAdapter<C> {
     fn name(&self) -> &str {
         self.name
     }
 
     async fn new_cloud(&self) -> Result<Box<dyn TestCloud>, Stop> {
-        (self.new_cloud)()
+        Ok(Box::new((self.new_cloud)()?))
     }
 
     fn gaps(&self) -> &[(&'static str, &'static str)] {
-        self.gaps
+        &self.gaps
     }
 }
 
@@ -324,65 +365,26 @@ pub trait TestCloud: Send + Sync {
     }
 }
 
-/// Another source of a provider's instances, for [`run_instances`](super::run_instances).
-pub trait OtherInstances: Send + Sync {
-    /// Makes a change of instances.
-    fn change(&self, change: Change<'_>) -> Result<(), Stop>;
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    /// Those that exist, in the order in which they were added.
-    fn instances(&self) -> Vec<ActualInstance>;
-
-    /// The credentials of this source, as in [`Samples::secrets`].
-    fn secrets(&self) -> Vec<String>;
-}
-
-/// A cloud with nothing but the instances of another source.
-pub const fn with_instances(
-    cloud: impl TestCloud,
-    instances: impl OtherInstances,
-) -> impl TestCloud {
-    WithInstances { cloud, instances }
-}
-
-struct WithInstances<C, I> {
-    cloud: C,
-    instances: I,
-}
-
-#[async_trait]
-impl<C: TestCloud, I: OtherInstances> TestCloud for WithInstances<C, I> {
-    async fn connect(
-        &self,
-        context: ProviderContext,
-    ) -> Result<Arc<dyn CloudProvider>, BuildError> {
-        self.cloud.connect(context).await
-    }
-
-    fn interposer(&self) -> &dyn FaultInjector {
-        self.cloud.interposer()
-    }
-
-    async fn change(&self, change: Change<'_>) -> Result<(), Stop> {
-        self.instances.change(change)
-    }
-
-    async fn state(&self) -> Result<ActualState, Stop> {
-        Ok(ActualState {
-            instances: self.instances.instances(),
-            ..ActualState::default()
-        })
-    }
-
-    fn samples(&self) -> Samples {
-        let mut secrets = self.cloud.samples().secrets;
-        secrets.extend(self.instances.secrets());
-        Samples {
-            secrets,
-            ..Samples::default()
-        }
-    }
-
-    async fn wait(&self, time: Duration) {
-        self.cloud.wait(time).await;
+    #[test]
+    fn gaps_are_declared_by_names_and_a_reason() {
+        let text = "
+            routes/*, volumes/*: it has none
+            load-balancers/udp,
+            load-balancers/sctp: it forwards TCP: nothing else
+        ";
+        assert_eq!(
+            declared_gaps(&[text, "webhooks/*"]),
+            [
+                ("routes/*", "it has none"),
+                ("volumes/*", "it has none"),
+                ("load-balancers/udp", "it forwards TCP: nothing else"),
+                ("load-balancers/sctp", "it forwards TCP: nothing else"),
+                ("webhooks/*", ""),
+            ]
+        );
     }
 }

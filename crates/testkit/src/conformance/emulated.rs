@@ -2,16 +2,18 @@
 //! is built from.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use super::actual::ActualState;
+use super::adapter::{Change, Samples, Stop, TestCloud};
 use async_trait::async_trait;
 use cloudkeel_api::{
     BuildError, CloudProvider, ConfigSource, ProviderContext, ProviderFactory, ProviderInput,
 };
 use cloudkeel_emulation::FaultInjector;
-use serde_json::Value;
 
-use super::actual::ActualState;
-use super::adapter::{Change, Samples, Stop, TestCloud};
+/// In this time a balancer is built that another client adds.
+const BUILD_TIME: Duration = Duration::from_secs(10);
 
 /// An emulated cloud as a [`TestCloud`].
 pub struct EmulatedCloud<C> {
@@ -19,10 +21,10 @@ pub struct EmulatedCloud<C> {
     pub cloud: C,
     /// Builds providers that reach it.
     pub factory: Box<dyn ProviderFactory>,
-    /// What they are built from, in our own form.
-    pub config: Value,
-    /// Makes a change. What it cannot play is [`Change::not_playable`].
-    pub change: fn(&C, Change<'_>) -> Result<(), Stop>,
+    /// What they are built from.
+    pub config: ConfigSource,
+    /// Makes a change to the instance of this ID, if it happens to one. What it cannot play is [`Change::not_playable`].
+    pub change: fn(&C, Change<'_>, &str) -> Result<(), Stop>,
     /// Everything that is there.
     pub state: fn(&C) -> ActualState,
     /// What checks use of it.
@@ -36,7 +38,7 @@ impl<C: FaultInjector> TestCloud for EmulatedCloud<C> {
         context: ProviderContext,
     ) -> Result<Arc<dyn CloudProvider>, BuildError> {
         let input = ProviderInput {
-            config: ConfigSource::Own(self.config.clone()),
+            config: self.config.clone(),
             ..ProviderInput::default()
         };
         self.factory.build(input, context).await
@@ -47,7 +49,17 @@ impl<C: FaultInjector> TestCloud for EmulatedCloud<C> {
     }
 
     async fn change(&self, change: Change<'_>) -> Result<(), Stop> {
-        (self.change)(&self.cloud, change)
+        let state = (self.state)(&self.cloud);
+        let instance = change.instance().map(|name| {
+            let found = state.id_of(name);
+            found.ok_or_else(|| Stop::not_playable(format!("there is no instance {name}")))
+        });
+        let instance = instance.transpose()?.unwrap_or_default();
+        (self.change)(&self.cloud, change, instance)?;
+        if let Change::AddBalancer(..) = change {
+            self.wait(BUILD_TIME).await;
+        }
+        Ok(())
     }
 
     async fn state(&self) -> Result<ActualState, Stop> {

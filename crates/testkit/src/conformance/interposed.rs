@@ -8,7 +8,7 @@ use cloudkeel_emulation::interposer::{InterposedTransport, Interposer, RealTime}
 use cloudkeel_http::{TlsSettings, Transport};
 use futures::future::BoxFuture;
 
-use super::adapter::{Adapter, OrNotPlayable as _, Stop, TestCloud};
+use super::adapter::{Adapter, OrNotPlayable as _, Stop, TestCloud, declared_gaps};
 
 /// The ways to real software, of one cloud under test.
 pub struct Interposed {
@@ -95,7 +95,7 @@ pub type Opening = BoxFuture<'static, Result<Box<dyn TestCloud>, Stop>>;
 /// ```
 pub struct InterposedAdapter {
     name: &'static str,
-    gaps: &'static [(&'static str, &'static str)],
+    gaps: Vec<(&'static str, &'static str)>,
     interposer: fn() -> Interposer,
     open: Box<dyn Fn(Interposed) -> Opening + Send + Sync>,
     tls: TlsSettings,
@@ -108,13 +108,13 @@ impl InterposedAdapter {
     /// new cloud is made: an account, a region or a project with nothing in it.
     pub fn new(
         name: &'static str,
-        gaps: &'static [(&'static str, &'static str)],
+        gaps: &[&'static str],
         interposer: fn() -> Interposer,
         open: impl Fn(Interposed) -> Opening + Send + Sync + 'static,
     ) -> Self {
         Self {
             name,
-            gaps,
+            gaps: declared_gaps(gaps),
             interposer,
             open: Box::new(open),
             tls: TlsSettings::default(),
@@ -157,7 +157,7 @@ impl Adapter for InterposedAdapter {
     }
 
     fn gaps(&self) -> &[(&'static str, &'static str)] {
-        self.gaps
+        &self.gaps
     }
 
     fn timeout(&self) -> Duration {

@@ -38,7 +38,7 @@
 //!
 //! [`SimulatedAdapter`] and `providers/hetzner/tests/conformance` are complete examples; `docs/write-a-provider.md` leads
 //! through it all. A provider with two sources of instances, such as cloud servers and dedicated ones, has a second adapter
-//! for [`run_instances`], mostly by [`with_instances`].
+//! for [`run_instances`].
 
 mod actual;
 mod adapter;
@@ -67,11 +67,10 @@ mod webhooks;
 
 pub use actual::{
     ActualBalancer, ActualInstance, ActualListener, ActualRoute, ActualState, ActualVolume,
-    Resource, health_check, labels_of_tags,
+    Resource, health_check, labels_of_tags, networks,
 };
 pub use adapter::{
-    Adapter, Change, OrNotPlayable, OtherInstances, OwnerLabels, Samples, Share, Stop, TestCloud,
-    adapter, with_instances,
+    Adapter, Change, OrNotPlayable, OwnerLabels, Samples, Share, Stop, TestCloud, adapter,
 };
 pub use cloudkeel_emulation::{
     Answer, CommonFault, FaultInjector, FaultMatch, ListShape, interposer,

@@ -88,15 +88,22 @@ fn is_about(declared: &str, name: &str) -> bool {
 /// Declarations about checks that do not exist would hide the rename of one.
 fn unknown_gaps(adapter: &dyn Adapter) -> Vec<CheckResult> {
     let known = |declared: &str| all().any(|check| is_about(declared, check.name));
-    let gaps = adapter.gaps().iter().filter(|(name, _)| !known(name));
-    let failed = |(name, _): &(&'static str, &str)| CheckResult {
-        name,
-        about: "a declared gap names a check",
-        verdict: Verdict::Failed {
-            why: "there is no check of this name".to_owned(),
-        },
+    let gaps = adapter.gaps().iter();
+    let failed = |(name, reason): &(&'static str, &str)| {
+        let why = match known(name) {
+            false => "there is no check of this name",
+            true if reason.is_empty() => "it is declared without a reason",
+            true => return None,
+        };
+        Some(CheckResult {
+            name,
+            about: "a declared gap names a check and has a reason",
+            verdict: Verdict::Failed {
+                why: why.to_owned(),
+            },
+        })
     };
-    gaps.map(failed).collect()
+    gaps.filter_map(failed).collect()
 }
 
 async fn verdict(adapter: &dyn Adapter, check: &Check) -> Verdict {

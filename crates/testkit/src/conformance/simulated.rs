@@ -11,7 +11,9 @@ use cloudkeel_emulation::FaultInjector;
 use futures::future::BoxFuture;
 
 use super::actual::{ActualInstance, ActualState};
-use super::adapter::{Adapter, Change, OrNotPlayable as _, OwnerLabels, Samples, Stop, TestCloud};
+use super::adapter::{
+    Adapter, Change, OrNotPlayable as _, OwnerLabels, Samples, Stop, TestCloud, declared_gaps,
+};
 use super::fault::ELSEWHERE;
 use crate::simulated_cloud::wire::{
     AddressScope, Balancer, Hop, Machine, MachineAddress, NewBalancer, NewRoute, TargetAt, Volume,
@@ -42,7 +44,7 @@ pub type Connecting = BoxFuture<'static, Result<Arc<dyn CloudProvider>, BuildErr
 pub struct SimulatedAdapter {
     name: &'static str,
     connect: Arc<Connect>,
-    gaps: &'static [(&'static str, &'static str)],
+    gaps: Vec<(&'static str, &'static str)>,
     ids: fn(u64) -> String,
     settings: Settings,
     samples: Samples,
@@ -57,7 +59,7 @@ impl SimulatedAdapter {
         Self {
             name,
             connect: Arc::new(connect),
-            gaps: &[],
+            gaps: Vec::new(),
             ids: |machine| format!("local://{}/{machine}", SimulatedCloud::PROJECT),
             settings: Settings {
                 // Slow enough for two callers to meet.
@@ -89,10 +91,10 @@ impl SimulatedAdapter {
         }
     }
 
-    /// With these declared gaps.
+    /// With these declared gaps, as in [`adapter()`](super::adapter()).
     #[must_use]
-    pub const fn with_gaps(mut self, gaps: &'static [(&'static str, &'static str)]) -> Self {
-        self.gaps = gaps;
+    pub fn with_gaps(mut self, gaps: &[&'static str]) -> Self {
+        self.gaps = declared_gaps(gaps);
         self
     }
 
@@ -138,7 +140,7 @@ impl Adapter for SimulatedAdapter {
     }
 
     fn gaps(&self) -> &[(&'static str, &'static str)] {
-        self.gaps
+        &self.gaps
     }
 }
 

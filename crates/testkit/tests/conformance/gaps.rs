@@ -39,7 +39,7 @@ fn names_are_unique_and_begin_with_their_group() {
 
 #[tokio::test(start_paused = true)]
 async fn a_declared_gap_that_works_is_a_failure() {
-    let gaps = &[("load-balancers/udp", "not built yet")];
+    let gaps = &["load-balancers/udp: not built yet"];
     let adapter = SimulatedAdapter::new("local", local).with_gaps(gaps);
     let report = run_some(&adapter, |name| name == "load-balancers/udp").await;
     let Some(Verdict::Failed { why }) = report.verdict("load-balancers/udp") else {
@@ -53,7 +53,7 @@ async fn a_declared_gap_that_works_is_a_failure() {
 
 #[tokio::test(start_paused = true)]
 async fn a_declared_gap_that_fails_is_shown_with_its_reason() {
-    let gaps = &[("load-balancers/sctp", "not built yet")];
+    let gaps = &["load-balancers/sctp: not built yet"];
     let adapter = SimulatedAdapter::new("local", local).with_gaps(gaps);
     let report = run_some(&adapter, |name| name == "load-balancers/sctp").await;
     let why = "not built yet".to_owned();
@@ -65,11 +65,28 @@ async fn a_declared_gap_that_fails_is_shown_with_its_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gap_that_names_no_check_is_a_failure() {
-    let gaps = &[("load-balancers/no-such-thing", "renamed meanwhile")];
-    let adapter = SimulatedAdapter::new("local", local).with_gaps(gaps);
-    let report = run_some(&adapter, |_| false).await;
-    assert!(!report.is_clean(), "{report}");
+async fn a_gap_that_names_no_check_or_no_reason_is_a_failure() {
+    for (gap, name, expected) in [
+        (
+            "load-balancers/no-such-thing: renamed meanwhile",
+            "load-balancers/no-such-thing",
+            "there is no check of this name",
+        ),
+        (
+            "load-balancers/sctp",
+            "load-balancers/sctp",
+            "it is declared without a reason",
+        ),
+    ] {
+        let adapter = SimulatedAdapter::new("local", local).with_gaps(&[gap]);
+        let report = run_some(&adapter, |_| false).await;
+        let why = expected.to_owned();
+        assert_eq!(
+            report.verdict(name),
+            Some(&Verdict::Failed { why }),
+            "{gap}"
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -99,10 +116,7 @@ async fn a_provider_that_is_only_a_name_fails_what_is_mandatory_and_what_is_not_
     let connect = |_, _| -> Connecting {
         Box::pin(async { Ok(Arc::new(OnlyAName) as Arc<dyn CloudProvider>) })
     };
-    let gaps = &[
-        ("routes/*", "it has no routes"),
-        ("volumes/*", "it has no disks"),
-    ];
+    let gaps = &["routes/*: it has no routes\nvolumes/*: it has no disks"];
     let adapter = SimulatedAdapter::new("plain", connect).with_gaps(gaps);
     let report = run(&adapter).await;
     for name in mandatory() {
@@ -125,10 +139,10 @@ async fn a_provider_that_is_only_a_name_fails_what_is_mandatory_and_what_is_not_
 #[tokio::test(start_paused = true)]
 async fn a_mandatory_check_cannot_be_declared_as_a_gap() {
     for (gaps, name) in [
-        (&[("instances/found-by-id", "no")], "instances/found-by-id"),
-        (&[("instances/*", "no")], "instances/gone-with-proof"),
+        ("instances/found-by-id: no", "instances/found-by-id"),
+        ("instances/*: no", "instances/gone-with-proof"),
     ] {
-        let adapter = SimulatedAdapter::new("local", local).with_gaps(gaps);
+        let adapter = SimulatedAdapter::new("local", local).with_gaps(&[gaps]);
         let report = run_some(&adapter, |check| check == name).await;
         let Some(Verdict::Failed { why }) = report.verdict(name) else {
             panic!("{report}");
@@ -144,7 +158,7 @@ async fn a_check_that_cannot_be_played_fails_unless_it_is_declared() {
     let report = run_some(&adapter, |check| check == NAME).await;
     let why = "the adapter declares no gap, but Services do not share balancers".to_owned();
     assert_eq!(report.verdict(NAME), Some(&Verdict::Failed { why }));
-    let gaps = &[(NAME, "one balancer per Service")];
+    let gaps = &["load-balancers/shared-serves-both: one balancer per Service"];
     let report = run_some(&adapter.with_gaps(gaps), |check| check == NAME).await;
     let why = "one balancer per Service".to_owned();
     assert_eq!(report.verdict(NAME), Some(&Verdict::Gap { why }));

@@ -68,6 +68,7 @@ pub fn endpoint_without_ids(path: &str) -> String {
 /// Counts API calls.
 #[derive(Clone)]
 pub struct ApiMetrics {
+    address: String,
     names: MetricNames,
     registry: Arc<Registry>,
     requests: Family<MetricLabels, Counter>,
@@ -76,8 +77,8 @@ pub struct ApiMetrics {
 }
 
 impl ApiMetrics {
-    /// Counts under these names.
-    pub fn new(names: MetricNames) -> Self {
+    /// Counts under these names, for this address.
+    pub fn new(address: impl Into<String>, names: MetricNames) -> Self {
         let mut registry = Registry::default();
         let requests = Family::default();
         let in_flight = Gauge::default();
@@ -96,12 +97,18 @@ impl ApiMetrics {
             registry.register(names.durations, help, Family::clone(&durations));
         }
         Self {
+            address: address.into(),
             names,
             registry: Arc::new(registry),
             requests,
             in_flight,
             durations,
         }
+    }
+
+    /// Where they are served.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
     }
 
     /// The page for scrapers.
@@ -210,7 +217,7 @@ mod tests {
 
     #[tokio::test]
     async fn calls_are_counted_under_the_given_names() {
-        let metrics = ApiMetrics::new(EXAMPLE);
+        let metrics = ApiMetrics::new("127.0.0.1:0", EXAMPLE);
         let counting = CountingTransport {
             inner: Script::new([Reply::status(200), Reply::status(404)]),
             metrics: metrics.clone(),

@@ -28,6 +28,10 @@ impl Cloud for Plain {
         }
     }
 
+    fn files((): &()) -> Vec<PathBuf> {
+        vec!["/etc/plain".into()]
+    }
+
     fn read(input: &ProviderInput) -> Result<(), Problems> {
         match input.env.get("PLAIN") {
             Some(_) => Ok(()),
@@ -51,8 +55,10 @@ async fn a_factory_checks_settings_and_builds_what_the_cloud_connects() {
     assert!(factory.check(&input).is_err());
     input.env.insert("PLAIN".to_owned(), String::new());
     let context = ProviderContext::detached("x");
+    assert_eq!(factory.files(&input), [PathBuf::from("/etc/plain")]);
     let provider = factory.build(input, context).await.unwrap();
     assert_eq!(provider.capabilities(), [] as [Capability; 0]);
+    assert_eq!(provider.files(), [PathBuf::from("/etc/plain")]);
     assert_eq!(provider.check().await.unwrap().as_str(), "account 7");
     let ours = provider.recognize(&"plain://1".parse().unwrap());
     assert_eq!(ours, Recognition::Ours);

@@ -44,6 +44,13 @@ use cloudkeel_api::{KeyDoc, KeyPlace, KeyValue, Problems, ProviderInput, Secret}
 pub use self::ini::{Ini, Section};
 pub use self::reader::SettingsReader;
 
+/// The settings of some groups by their names, as the reference page has them.
+pub fn by_name(groups: impl IntoIterator<Item = Vec<KeyDoc>>) -> Vec<KeyDoc> {
+    let mut docs: Vec<_> = groups.into_iter().flatten().collect();
+    docs.sort_by_key(|doc| doc.name);
+    docs
+}
+
 /// A group of settings that is read as one, declared by [`settings!`](crate::settings!).
 pub trait Settings: Sized {
     /// Reads all of them; what is wrong is noted by the reader.

@@ -209,10 +209,7 @@ fn report(desired: DesiredState<'_>, have: &Observed) -> Report {
         _ => Vec::new(),
     };
     let Some(asked) = &have.desired else {
-        return Report {
-            kept,
-            ..Report::default()
-        };
+        return Report::keeping(kept);
     };
     let published = asked.hostname.clone().or(Some(dns_name));
     let published = published.filter(|name| !name.is_empty());

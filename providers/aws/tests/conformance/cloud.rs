@@ -11,7 +11,7 @@ use cloudkeel_provider_aws::{AwsProvider, BalancerType};
 use cloudkeel_testkit::conformance::{
     ActualBalancer, ActualInstance, ActualListener, ActualRoute, ActualState, ActualVolume, Change,
     FaultInjector, Interposed, Opening, OrNotPlayable as _, OwnerLabels, Resource, Samples, Stop,
-    TestCloud, health_check,
+    TestCloud, health_check, networks,
 };
 use serde_json::{Value, json};
 
@@ -101,9 +101,7 @@ fn actual_balancer(have: &Value, is_classic: bool) -> ActualBalancer {
         listeners: each(&have["listeners"]).map(listener).collect(),
         targets: targets.collect(),
         internal: have["internal"] == true,
-        source_ranges: each(&have["ranges"])
-            .filter_map(|range| text(range).parse().ok())
-            .collect(),
+        source_ranges: networks(each(&have["ranges"]).map(text)),
         proxy_protocol: (have["proxy"] == true).then_some(ProxyProtocol::V1),
         size: Some(size),
         labels: tags

@@ -167,10 +167,7 @@ fn report(desired: DesiredState<'_>, have: &Observed) -> Report {
         },
         (DesiredState::Present(spec), Some(balancer)) => of_balancer(spec, have, balancer),
         (DesiredState::Absent(_), _) if !have.is_disowned => Report::default(),
-        _ => Report {
-            kept: kept.map(LoadBalancer::in_words).collect(),
-            ..Report::default()
-        },
+        _ => Report::keeping(kept.map(LoadBalancer::in_words)),
     }
 }
 
@@ -187,18 +184,19 @@ fn of_balancer(spec: &LoadBalancerSpec, have: &Observed, balancer: &LoadBalancer
         unmet: unmet(have, balancer),
         ..Report::default()
     };
+    // One that is asked for by its ID may have been renewed.
     let annotations = &spec.balancer_ref.annotations;
-    let mut write = |key: &'static str, value: &String| {
-        if annotations.get(key) != Some(value) && !value.is_empty() {
+    let by_id = annotations.contains_key(key::CERTIFICATE_ID.name());
+    let certificate = have.certificate.as_ref().filter(|_| by_id);
+    let written = [
+        (key::LOAD_BALANCER_ID.name(), Some(&balancer.id)),
+        (key::TYPE.name(), Some(&balancer.settings.kind)),
+        (key::CERTIFICATE_ID.name(), certificate),
+    ];
+    for (key, value) in written {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
             report.changes.annotate(key, value);
         }
-    };
-    write(key::LOAD_BALANCER_ID.name(), &balancer.id);
-    write(key::TYPE.name(), &balancer.settings.kind);
-    // One that is asked for by its ID may have been renewed.
-    let by_id = annotations.contains_key(key::CERTIFICATE_ID.name());
-    if let Some(certificate) = have.certificate.as_ref().filter(|_| by_id) {
-        write(key::CERTIFICATE_ID.name(), certificate);
     }
     report
 }

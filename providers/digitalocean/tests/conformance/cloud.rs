@@ -3,14 +3,14 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use cloudkeel_api::ProxyProtocol;
+use cloudkeel_api::{ConfigSource, ProxyProtocol};
 use cloudkeel_emulator_digitalocean::{
     DigitalOceanCloud, Droplet, DropletStatus, ForwardingRule, InProcess, LoadBalancer, Settings,
 };
 use cloudkeel_provider_digitalocean::{DigitalOceanFactory, PREFIX, Wiring};
 use cloudkeel_testkit::conformance::{
     ActualBalancer, ActualInstance, ActualListener, ActualState, Change, ELSEWHERE, EmulatedCloud,
-    Resource, Samples, Stop, TestCloud, health_check, labels_of_tags, under,
+    Resource, Samples, Stop, health_check, labels_of_tags, networks, under,
 };
 use serde_json::json;
 
@@ -25,7 +25,7 @@ const ANNOTATIONS: [(&str, &str); 3] = [
 const TAG: &str = "cloudkeel:";
 
 /// One whose load balancers are of this type by default.
-pub(crate) fn new(default_type: &str) -> Box<dyn TestCloud> {
+pub(crate) fn new(default_type: &str) -> EmulatedCloud<DigitalOceanCloud> {
     let mut settings = Settings::default();
     settings.latency.fixed = Duration::from_millis(8);
     settings.balancer_duration = Duration::from_secs(1);
@@ -34,16 +34,15 @@ pub(crate) fn new(default_type: &str) -> Box<dyn TestCloud> {
     let cloud = DigitalOceanCloud::new(settings);
     cloud.add_project(ELSEWHERE);
     cloud.add_droplet_in(ELSEWHERE, "theirs");
-    let config = json!({
-        "token": DigitalOceanCloud::TOKEN, "endpoint": InProcess::URL, "region": "nyc3",
-        "clusterId": "conformance", "loadBalancers": {"type": default_type},
-        "firewall": {"name": "public-access", "tags": ["workers"]},
-    });
     let wiring = Wiring::over(cloud.transport());
-    Box::new(EmulatedCloud {
+    EmulatedCloud {
         cloud,
         factory: Box::new(DigitalOceanFactory::wired(wiring)),
-        config,
+        config: ConfigSource::Own(json!({
+            "token": DigitalOceanCloud::TOKEN, "endpoint": InProcess::URL, "region": "nyc3",
+            "clusterId": "conformance", "loadBalancers": {"type": default_type},
+            "firewall": {"name": "public-access", "tags": ["workers"]},
+        })),
         change,
         state,
         samples: Samples {
@@ -54,7 +53,7 @@ pub(crate) fn new(default_type: &str) -> Box<dyn TestCloud> {
             annotations: under(PREFIX, &ANNOTATIONS),
             ..Samples::default()
         },
-    })
+    }
 }
 
 fn actual(droplet: &Droplet) -> ActualInstance {
@@ -80,12 +79,12 @@ fn actual_balancer(have: &LoadBalancer) -> ActualBalancer {
         ActualListener::of(&it.entry_protocol, ports, check.clone())
     };
     let ranges = have.firewall.allow.iter();
-    let ranges = ranges.filter_map(|rule| rule.strip_prefix("cidr:")?.parse().ok());
+    let ranges = ranges.filter_map(|rule| rule.strip_prefix("cidr:"));
     ActualBalancer {
         listeners: have.forwarding_rules.iter().map(listener).collect(),
         addresses: have.addresses(),
         internal: have.network == "INTERNAL",
-        source_ranges: ranges.collect(),
+        source_ranges: networks(ranges),
         proxy_protocol: have.enable_proxy_protocol.then_some(ProxyProtocol::V1),
         size: Some(have.size_unit.to_string()),
         labels: labels_of_tags(&have.tags, ':'),
@@ -98,26 +97,21 @@ const fn ports(rule: &mut ForwardingRule) -> (&mut u16, &mut u16) {
     (&mut rule.entry_port, &mut rule.target_port)
 }
 
-fn change(cloud: &DigitalOceanCloud, change: Change<'_>) -> Result<(), Stop> {
-    let droplets = cloud.droplets();
-    // The youngest droplet of this name. None has zero.
-    let id_of = |name: &str| {
-        let found = droplets.iter().rev().find(|droplet| droplet.name == name);
-        found.map_or(0, |droplet| droplet.id)
-    };
-    let droplet = |name, edit: fn(&mut Droplet)| _ = cloud.change_droplet(id_of(name), edit);
+fn change(cloud: &DigitalOceanCloud, change: Change<'_>, id: &str) -> Result<(), Stop> {
+    let id = id.parse().unwrap_or_default();
+    let droplet = |edit: fn(&mut Droplet)| _ = cloud.change_droplet(id, edit);
     match change {
         Change::AddInstance(name) => _ = cloud.add_droplet(name),
-        Change::DestroyInstance(name) => cloud.destroy_droplet(id_of(name)),
-        Change::SwitchOff(name) => droplet(name, |it| it.status = DropletStatus::Off),
-        Change::Modify(name) => droplet(name, |it| it.public_ipv6 = None),
+        Change::DestroyInstance(_) => cloud.destroy_droplet(id),
+        Change::SwitchOff(_) => droplet(|it| it.status = DropletStatus::Off),
+        Change::Modify(_) => droplet(|it| it.public_ipv6 = None),
         Change::AddBalancer(name, owner) => _ = cloud.add_load_balancer(name, &owner.tags(TAG)),
         Change::BalancerQuota(count) => cloud.change_settings(|now| now.load_balancers = count),
         Change::SlowJobs(time) => cloud.change_settings(|now| now.balancer_duration = time),
         change => {
             cloud.change_load_balancer(change.edited_balancer()?, |it| {
                 let (rules, targets) = (&mut it.forwarding_rules, &mut it.droplet_ids);
-                change.edit_lists(rules, targets, ports, id_of);
+                change.edit_lists(rules, targets, ports, id);
                 change.edit_tags(&mut it.tags, ':');
             });
         }
@@ -127,10 +121,9 @@ fn change(cloud: &DigitalOceanCloud, change: Change<'_>) -> Result<(), Stop> {
 
 fn state(cloud: &DigitalOceanCloud) -> ActualState {
     let (balancers, firewalls) = (cloud.load_balancers(), cloud.firewalls());
-    let used: Vec<_> = balancers.iter().flat_map(|it| &it.tags).collect();
-    let mut tags = cloud.tags();
-    tags.retain(|tag| tag.starts_with(TAG) && !used.contains(&tag));
-    let tags = Resource::all("owner tag", tags.iter());
+    let is_used = |tag: &String| balancers.iter().any(|it| it.tags.contains(tag));
+    let tags = cloud.tags().into_iter().filter(|tag| tag.starts_with(TAG));
+    let tags = Resource::all("owner tag", tags.filter(|tag| !is_used(tag)));
     let rules = firewalls.iter().flat_map(|it| &it.inbound_rules);
     let rules = Resource::all("firewall rule", rules);
     ActualState {

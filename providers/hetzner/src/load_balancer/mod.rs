@@ -194,17 +194,14 @@ fn limits(balancer_ref: &BalancerRef, defaults: &BalancerDefaults) -> Limits {
 fn report(desired: DesiredState<'_>, have: &Observed, facts: &Facts) -> Report {
     let DesiredState::Present(spec) = desired else {
         let ours = have.found.ours.iter();
-        let kept = match desired {
+        let kept: Vec<_> = match desired {
             DesiredState::Released(_) => ours.map(CloudBalancer::in_words).collect(),
             _ => ours
                 .filter(|b| b.protection.delete)
                 .map(protected)
                 .collect(),
         };
-        return Report {
-            kept,
-            ..Report::default()
-        };
+        return Report::keeping(kept);
     };
     let (Some(balancer), Some(asked)) = (have.found.ours.first(), &have.asked) else {
         return Report::default();

@@ -1,31 +1,38 @@
 //! The same cloud with dedicated servers as its instances.
 
 use std::net::Ipv6Addr;
-use std::time::Duration;
 
-use cloudkeel_api::NodeAddress;
-use cloudkeel_emulator_hetzner::{HetznerCloud, RobotServer};
+use cloudkeel_api::{ConfigSource, NodeAddress};
+use cloudkeel_emulator_hetzner::{HetznerCloud, InProcess, RobotServer};
 use cloudkeel_testkit::conformance::{
-    ActualInstance, Change, OtherInstances, Stop, TestCloud, with_instances,
+    ActualInstance, ActualState, Change, EmulatedCloud, Samples, Stop,
 };
+use serde_json::json;
 
-use crate::cloud::{HetznerTestCloud, first_of};
+use crate::cloud::{emulated, factory, first_of};
 
-/// User and password.
-const LOGIN: (&str, &str) = ("robot-user", "robot-password");
+const USER: &str = "robot-user";
+const PASSWORD: &str = "robot-password";
 
-struct DedicatedServers(HetznerCloud);
-
-pub(crate) fn new() -> Result<Box<dyn TestCloud>, Stop> {
-    let mut inner = HetznerTestCloud::new()?;
-    inner.cloud.remove_robot_server(7);
-    inner.cloud.set_robot_login(LOGIN.0, LOGIN.1);
-    inner.config.robot.enabled = true;
+pub(crate) fn new() -> Result<EmulatedCloud<HetznerCloud>, Stop> {
+    let (cloud, mut config) = emulated()?;
+    cloud.set_robot_login(USER, PASSWORD);
     // Robot is listed every few minutes; the checks want to know what happens then.
-    inner.config.robot.cache_timeout = Duration::ZERO;
-    inner.config.robot.login = Some((LOGIN.0.to_owned(), LOGIN.1.into()));
-    let dedicated = DedicatedServers(inner.cloud.clone());
-    Ok(Box::new(with_instances(inner, dedicated)))
+    config["robot"] = json!({
+        "enabled": true, "endpoint": format!("{}/robot", InProcess::URL), "cacheTimeout": "1ns",
+        "user": USER, "password": PASSWORD,
+    });
+    Ok(EmulatedCloud {
+        factory: factory(&cloud),
+        cloud,
+        config: ConfigSource::Own(config),
+        change,
+        state,
+        samples: Samples {
+            secrets: vec![HetznerCloud::TOKEN.to_owned(), PASSWORD.to_owned()],
+            ..Samples::default()
+        },
+    })
 }
 
 fn new_server(name: &str, count: usize) -> RobotServer {
@@ -45,36 +52,29 @@ fn actual(server: &RobotServer) -> ActualInstance {
         .labelled("instance.hetzner.cloud/provided-by", "robot")
 }
 
-impl OtherInstances for DedicatedServers {
-    fn change(&self, change: Change<'_>) -> Result<(), Stop> {
-        let servers = self.0.robot_servers();
-        let named = |name: &str| {
-            let found = servers.iter().find(|server| server.name == name);
-            found.cloned().ok_or_else(|| change.not_playable())
-        };
-        let mut changed = match change {
-            Change::AddInstance(name) => new_server(name, servers.len()),
-            Change::DestroyInstance(name) => {
-                self.0.remove_robot_server(named(name)?.number);
-                return Ok(());
-            }
-            Change::SwitchOff(name) | Change::Modify(name) => named(name)?,
-            _ => return Err(change.not_playable()),
-        };
-        match change {
-            Change::SwitchOff(_) => "shut off".clone_into(&mut changed.operating_status),
-            Change::Modify(_) => changed.ip = [192, 0, 2, 99].into(),
-            _ => {}
+fn change(cloud: &HetznerCloud, change: Change<'_>, id: &str) -> Result<(), Stop> {
+    let (servers, number) = (cloud.robot_servers(), id.parse().unwrap_or_default());
+    let edit = |edit: fn(&mut RobotServer)| {
+        let mut changed = servers.clone();
+        changed.retain(|it| it.number == number);
+        for mut server in changed {
+            edit(&mut server);
+            cloud.add_robot_server(server);
         }
-        self.0.add_robot_server(changed);
-        Ok(())
+    };
+    match change {
+        Change::AddInstance(name) => cloud.add_robot_server(new_server(name, servers.len())),
+        Change::DestroyInstance(_) => cloud.remove_robot_server(number),
+        Change::SwitchOff(_) => edit(|it| "shut off".clone_into(&mut it.operating_status)),
+        Change::Modify(_) => edit(|it| it.ip = [192, 0, 2, 99].into()),
+        _ => return Err(change.not_playable()),
     }
+    Ok(())
+}
 
-    fn instances(&self) -> Vec<ActualInstance> {
-        self.0.robot_servers().iter().map(actual).collect()
-    }
-
-    fn secrets(&self) -> Vec<String> {
-        vec![LOGIN.1.to_owned()]
+fn state(cloud: &HetznerCloud) -> ActualState {
+    ActualState {
+        instances: cloud.robot_servers().iter().map(actual).collect(),
+        ..ActualState::default()
     }
 }

@@ -203,10 +203,8 @@ fn report(
         unmet: plan::over_limits(have, balancer, facts),
         ..Report::default()
     };
-    let written = desired.balancer_ref().annotations.get(BALANCER_ID.name());
-    if matches!(desired, DesiredState::Present(_)) && written != Some(&id) {
-        let key = BALANCER_ID.name();
-        report.changes.annotate(key, id);
+    if desired.spec().is_some() {
+        report.changes.annotate(BALANCER_ID.name(), id);
     }
     report
 }

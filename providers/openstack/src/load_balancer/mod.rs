@@ -260,16 +260,11 @@ fn report(desired: DesiredState<'_>, have: &Observed, config: &Config) -> Report
         }
     });
     let Some(found) = have.found.first().filter(|_| desired.spec().is_some()) else {
-        let kept = match desired {
-            DesiredState::Released(_) => {
-                have.found.iter().map(|it| it.balancer.in_words()).collect()
-            }
-            _ => Vec::new(),
-        };
+        let is_released = matches!(desired, DesiredState::Released(_));
+        let kept = have.found.iter().filter(|_| is_released);
         return Report {
             busy,
-            kept,
-            ..Report::default()
+            ..Report::keeping(kept.map(|it| it.balancer.in_words()))
         };
     };
     let mut report = Report {
@@ -280,19 +275,14 @@ fn report(desired: DesiredState<'_>, have: &Observed, config: &Config) -> Report
     };
     if plan::is_rebuilt(desired.balancer_ref(), found) {
         // It is about to be deleted, and a new one has another ID.
-        report
-            .changes
-            .annotations
-            .insert(key::LOAD_BALANCER_ID.name().to_owned(), None);
+        let id = key::LOAD_BALANCER_ID.name().to_owned();
+        report.changes.annotations.insert(id, None);
         return report;
     }
-    report
-        .changes
-        .annotate(key::LOAD_BALANCER_ID.name(), &found.balancer.id);
+    let mut write = |key: &str, value: String| report.changes.annotate(key, value);
+    write(key::LOAD_BALANCER_ID.name(), found.balancer.id.clone());
     if let Some(address) = address(have, found) {
-        report
-            .changes
-            .annotate(key::LOAD_BALANCER_ADDRESS.name(), address.to_string());
+        write(key::LOAD_BALANCER_ADDRESS.name(), address.to_string());
     }
     report
 }

@@ -1,12 +1,10 @@
 //! What is really in a project of OpenStack, in the kit's words.
 
-use std::collections::BTreeSet;
-
 use cloudkeel_api::{Algorithm, NodeAddress, ProxyProtocol, TargetState, VolumePlace};
 use cloudkeel_provider_openstack::PREFIX;
 use cloudkeel_testkit::conformance::{
     ActualBalancer, ActualInstance, ActualListener, ActualRoute, ActualState, ActualVolume,
-    Resource, Samples, health_check, labels_of_tags, under,
+    Resource, Samples, health_check, labels_of_tags, networks, under,
 };
 use serde_json::{Value, json};
 
@@ -75,14 +73,6 @@ pub(crate) fn refers(value: &Value, field: &str, id: &str) -> bool {
 }
 
 impl Snapshot {
-    pub(crate) fn id_of(&self, name: &str) -> String {
-        let mut named = self.servers.iter().filter(|s| text(s, "name") == name);
-        named
-            .next_back()
-            .map(|server| text(server, "id").to_owned())
-            .unwrap_or_default()
-    }
-
     /// The addresses of a server, IPv4 first.
     pub(crate) fn ips_of(&self, server: &str) -> Vec<String> {
         let mut ports = self.ports.iter();
@@ -242,8 +232,6 @@ impl Snapshot {
         };
         let ranges = list(listener, "allowed_cidrs").filter_map(Value::as_str);
         let ranges = ranges.filter(|range| *range != "0.0.0.0/0");
-        let ranges: BTreeSet<ipnet::IpNet> =
-            ranges.filter_map(|range| range.parse().ok()).collect();
-        actual.source_ranges.extend(ranges);
+        actual.source_ranges.extend(networks(ranges));
     }
 }

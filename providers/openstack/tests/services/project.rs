@@ -67,6 +67,13 @@ pub(crate) async fn pause(time: Duration) -> Answered<()> {
     pause.await.map_err(in_words)
 }
 
+/// The ID of the youngest server of this name.
+fn id_of(snapshot: &Snapshot, name: &str) -> String {
+    let mut named = snapshot.servers.iter().rev();
+    let found = named.find(|server| text(server, "name") == name);
+    found.map_or_else(String::new, |server| text(server, "id").to_owned())
+}
+
 fn id_in(answer: &Value, kind: &str) -> String {
     text(answer.get(kind).unwrap_or(&Value::Null), "id").to_owned()
 }
@@ -342,7 +349,7 @@ impl Project {
 
     /// The youngest server of this name.
     async fn server(&self, name: &str) -> Answered<String> {
-        Ok(self.servers_and_ports().await?.id_of(name))
+        Ok(id_of(&self.servers_and_ports().await?, name))
     }
 
     pub(crate) async fn destroy_server(&self, name: &str) -> Answered<()> {
@@ -482,7 +489,7 @@ impl Project {
 
     pub(crate) async fn add_member(&self, id: &str, server: &str) -> Answered<()> {
         let now = self.snapshot().await?;
-        let ip = now.ips_of(&now.id_of(server)).into_iter().next();
+        let ip = now.ips_of(&id_of(&now, server)).into_iter().next();
         let member = json!({"member": {"address": ip, "protocol_port": 31_000, "name": server}});
         for pool in now.pools_of(id) {
             let request = Request::post("/lbaas/pools/{id}/members").param("id", text(pool, "id"));

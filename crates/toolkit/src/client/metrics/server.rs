@@ -169,7 +169,7 @@ mod tests {
     async fn the_page_is_served_at_its_path_only() {
         let listener = bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let metrics = ApiMetrics::new(super::super::EXAMPLE);
+        let metrics = ApiMetrics::new("127.0.0.1:0", super::super::EXAMPLE);
         let server = tokio::spawn(async move { serve(listener, Arc::new(metrics)).await });
         let page = get(address, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").await;
         assert!(page.starts_with("HTTP/1.1 200"), "{page}");
@@ -183,7 +183,7 @@ mod tests {
     async fn clients_that_send_nothing_do_not_hold_up_others_for_long() {
         let listener = bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let metrics = ApiMetrics::new(super::super::EXAMPLE);
+        let metrics = ApiMetrics::new("127.0.0.1:0", super::super::EXAMPLE);
         let server = tokio::spawn(async move { serve(listener, Arc::new(metrics)).await });
         let mut silent = Vec::new();
         for _ in 0..MAX_CONNECTIONS * 2 {
