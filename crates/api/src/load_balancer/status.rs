@@ -142,7 +142,7 @@ pub enum Outcome {
         why: String,
         /// When to look again.
         check_after: Duration,
-        /// Its ID and addresses, if they can be published already.
+        /// What is there of it already, if it exists.
         status: Option<LoadBalancerStatus>,
         /// What the Service is to carry.
         changes: ServiceChanges,

@@ -74,6 +74,8 @@ struct Memory {
     known: Option<Known>,
     /// The fingerprint under which known instances were last listed.
     fingerprint: Option<ScopeFingerprint>,
+    /// Whether an instance was listed that has the system UUID of its Node: this cloud does not make them up.
+    has_true_uuids: bool,
     /// When the last list began that showed no known instance, and whether the cloud can be asked for Ready Nodes.
     unrecognized: Option<(Instant, bool)>,
     /// The UIDs of Nodes that several clouds may own, and whose instance this one alone showed.
@@ -238,10 +240,18 @@ impl<'a> ScopeGuard<'a> {
         let shown = owned.iter().filter_map(|node| {
             let shown = cloud.shown(&list.list, &node.facts);
             let by_id_alone = Bug::ConfirmByIdAlone.is_planted();
-            shown.filter(|instance| by_id_alone || is_instance_of(instance, &node.facts))
+            let shown =
+                shown.filter(|instance| by_id_alone || is_instance_of(instance, &node.facts));
+            Some((node, shown?))
         });
-        let ids: Arc<BTreeSet<_>> = Arc::new(shown.map(|instance| instance.id.clone()).collect());
+        let mut has_true_uuids = false;
+        let ids = shown.map(|(node, instance)| {
+            has_true_uuids |= has_same_uuid(instance, &node.facts);
+            instance.id.clone()
+        });
+        let ids: Arc<BTreeSet<_>> = Arc::new(ids.collect());
         let mut memory = cloud.scope.memory.lock();
+        memory.has_true_uuids |= has_true_uuids;
         if !ids.is_empty() {
             memory.confirm(list.began);
             memory.fingerprint = Some(list.list.scope().clone());
@@ -262,6 +272,14 @@ impl<'a> ScopeGuard<'a> {
             let [owner] = self.clouds_of(&node).try_into().ok()?;
             (owner.name != cloud.name).then(|| owner.name.clone())
         })
+    }
+
+    /// Whether an instance that has the name of a Node, and another system UUID, is one of another project: no Node is
+    /// left whose instance could be seen, and the UUIDs of this cloud were right before.
+    pub(crate) fn is_stranger(&self, cloud: &Cloud, instance: &Instance, node: &NodeFacts) -> bool {
+        has_other_uuid(instance, node)
+            && cloud.scope.memory.lock().has_true_uuids
+            && self.owned(cloud).is_empty()
     }
 
     /// How many Nodes of a cloud are Ready.
@@ -319,11 +337,14 @@ pub(crate) fn has_other_uuid(instance: &Instance, node: &NodeFacts) -> bool {
     matches!(uuids, (Some(a), Some(b)) if !a.eq_ignore_ascii_case(b))
 }
 
+fn has_same_uuid(instance: &Instance, node: &NodeFacts) -> bool {
+    let uuids = (&instance.system_uuid, &node.system_uuid);
+    matches!(uuids, (Some(a), Some(b)) if a.eq_ignore_ascii_case(b))
+}
+
 /// Whether an instance that has the ID of a Node is its own.
 fn is_instance_of(instance: &Instance, node: &NodeFacts) -> bool {
-    let uuids = (&instance.system_uuid, &node.system_uuid);
-    let is_same_uuid = matches!(uuids, (Some(a), Some(b)) if a.eq_ignore_ascii_case(b));
-    is_same_uuid || instance.answers_to(&node.name)
+    has_same_uuid(instance, node) || instance.answers_to(&node.name)
 }
 
 fn count_ready(nodes: &[Arc<NodeView>]) -> usize {

@@ -185,6 +185,12 @@ impl NodeController {
             Read::LookUp(_) if guard.ready_in(cloud) == 0 && !has_other_uuid => return Ok(()),
             Read::LookUp(began) => guard.confirmed_since(cloud, *began, *began).await,
         };
+        let check = match check {
+            ScopeCheck::Confirmed if guard.is_stranger(cloud, instance, &node.facts) => {
+                ScopeCheck::Unrecognized { ready: 0 }
+            }
+            check => check,
+        };
         match check {
             // In a new cluster, or one whose machines were all replaced, there is none that could be seen.
             ScopeCheck::Confirmed => Ok(()),

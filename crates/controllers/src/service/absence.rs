@@ -102,11 +102,11 @@ impl ServiceController {
         missing: &Missing<'_>,
     ) -> Result<MissingBalancer, Duration> {
         let history = self.history_of(missing);
-        if Bug::BelieveFirstAbsence.is_planted()
-            || history == History::Never
-            || (history == History::Unknown && self.is_scope_confirmed_for(missing).await)
-        {
+        if Bug::BelieveFirstAbsence.is_planted() || history == History::Never {
             return Ok(MissingBalancer::NothingToMiss);
+        }
+        if history == History::Unknown && self.list_cluster(missing).await {
+            return Ok(MissingBalancer::Confirmed);
         }
         let has_none = self.has_no_ready_node(&missing.clouds);
         let (since, left) = self.records.update(missing.service, |record| {
@@ -143,12 +143,12 @@ impl ServiceController {
         }
     }
 
-    /// Whether all clouds show machines of this cluster.
-    async fn is_scope_confirmed_for(&self, missing: &Missing<'_>) -> bool {
-        for cloud in &missing.clouds {
-            let confirmed =
-                self.is_scope_confirmed(cloud, lately(RECENT), missing.began, Stage::Delete);
-            if !matches!(confirmed.await, Ok(true)) {
+    /// Whether lists of all clouds show machines of this cluster. That a cloud can look one up is not enough where it
+    /// shows neither machines nor balancers in lists.
+    async fn list_cluster(&self, missing: &Missing<'_>) -> bool {
+        for cloud in missing.clouds.iter().filter_map(|name| self.cloud(name)) {
+            let check = self.guard().listed_since(cloud, missing.began).await;
+            if !matches!(check, ScopeCheck::Confirmed) {
                 return false;
             }
         }

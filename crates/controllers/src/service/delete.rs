@@ -382,7 +382,7 @@ impl ServiceController {
                 }
                 self.check_absent(balancers, of).await?;
             }
-            None | Some(Presence::Asked | Presence::Possible) => return Ok(false),
+            None | Some(Presence::Asked | Presence::Possible | Presence::Seen) => return Ok(false),
         }
         self.records.amend(&of.key, |record| {
             record.set_presence(cloud, Presence::Removed);

@@ -272,7 +272,7 @@ impl ServiceController {
         }
         self.records.update(&Arc::clone(&service), |record| {
             if record.attempts == 0 {
-                record.set_presence(cloud, Presence::Possible);
+                record.set_presence(cloud, Presence::Seen);
                 record.ingress = Some(service.ingress.clone());
                 record.settled = Some(service);
                 record.applied = Some(targets);

@@ -32,6 +32,9 @@ pub(super) const LOCKED: Verdict = Verdict::AgainAfter(Duration::from_mins(1));
 const WATCH_LAG_PAUSE: Duration = Duration::from_secs(1);
 pub(super) const WATCH_LAG: Verdict = Verdict::AgainAfter(WATCH_LAG_PAUSE);
 
+/// How soon to look again for a new balancer that the cloud does not show.
+const NOT_SHOWN_PAUSE: Duration = Duration::from_secs(5);
+
 /// After so many failures in a row, one that may pass by itself is worth a condition.
 const CERTAIN_FAILURES: u32 = 2;
 
@@ -98,6 +101,15 @@ struct Attempt<'a> {
     targets: Option<Arc<TargetKeys>>,
     /// Whether only the targets differ.
     follows_nodes: bool,
+}
+
+/// Whether an outcome says that the balancer exists.
+fn shows_balancer(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Settled { status, .. } | Outcome::Incomplete { status, .. } => status.exists,
+        Outcome::Pending { status, .. } => status.is_some(),
+        Outcome::Gone { .. } => false,
+    }
 }
 
 /// The outcome for a Service whose balancer is not found.
@@ -254,8 +266,8 @@ impl ServiceController {
         }
     }
 
-    /// A balancer whose address is published must be there. If it is not, another one is made only
-    /// after it was missed twice by a cloud that shows machines of this cluster: a wrong credential
+    /// A balancer whose address is published, or that this process has seen, must be there. If it is not, another one
+    /// is made only after it was missed twice by a cloud that shows machines of this cluster: a wrong credential
     /// shows no balancer at all, and would get one for each Service. `None` if another component makes it.
     async fn apply(
         &self,
@@ -267,9 +279,9 @@ impl ServiceController {
         let cloud = attempt.owner.cloud.as_str();
         let is_from_here = conditions::cloud_on(service).is_none_or(|from| from == cloud);
         let is_published = !service.ingress.is_empty();
-        let is_planted = is_published && Bug::RecreateAnywhere.is_planted();
-        let must_exist =
-            is_published && !is_planted && is_from_here && spec.balancer_ref.adopt.is_none();
+        let is_known = (is_published && is_from_here) || self.has_seen_balancer(service, cloud);
+        let is_planted = is_known && Bug::RecreateAnywhere.is_planted();
+        let must_exist = is_known && !is_planted && spec.balancer_ref.adopt.is_none();
         let mut applied = if must_exist {
             balancers.apply_to_existing(spec).await
         } else {
@@ -288,7 +300,13 @@ impl ServiceController {
                 is_pointed_at: true,
             };
             if let Err(check_after) = self.confirm_absence(&missing).await {
-                return Ok(Some(not_found(check_after)));
+                // One without an address is new, and the cloud may show it any moment.
+                let soon = if is_published {
+                    check_after
+                } else {
+                    NOT_SHOWN_PAUSE
+                };
+                return Ok(Some(not_found(check_after.min(soon))));
             }
             if !self.confirm_finalizer(service).await? {
                 return Ok(Some(not_found(WATCH_LAG_PAUSE)));
@@ -309,6 +327,14 @@ impl ServiceController {
         }
     }
 
+    /// Whether a balancer is in the cloud beyond doubt, as far as this process knows.
+    fn has_seen_balancer(&self, service: &ServiceView, cloud: &str) -> bool {
+        let presence = self
+            .records
+            .read(&service.key(), |record| record.presence_in(cloud));
+        presence.flatten() == Some(Presence::Seen)
+    }
+
     /// There is a balancer now, or may be one: the answer may be lost, and not the order.
     fn note_order(&self, attempt: &Attempt<'_>, applied: &Result<Outcome, CloudError>) {
         let changed_nothing = |error: &CloudError| {
@@ -317,8 +343,14 @@ impl ServiceController {
         if applied.as_ref().is_err_and(changed_nothing) {
             return;
         }
+        let cloud = &attempt.owner.cloud;
+        let is_seen = applied.as_ref().is_ok_and(shows_balancer);
         self.records.amend(&attempt.service.key(), |record| {
-            record.set_presence(&attempt.owner.cloud, Presence::Possible);
+            if is_seen {
+                record.set_presence(cloud, Presence::Seen);
+            } else if record.presence_in(cloud) != Some(Presence::Seen) {
+                record.set_presence(cloud, Presence::Possible);
+            }
             record.worked_on = Instant::now();
         });
     }
@@ -364,7 +396,8 @@ impl ServiceController {
         };
         let cloud = &attempt.owner.cloud;
         let known = self.records.read(&service.service.to_string(), |record| {
-            record.presence_in(cloud) == Some(Presence::Possible)
+            let presence = record.presence_in(cloud);
+            matches!(presence, Some(Presence::Possible | Presence::Seen))
         });
         let may_exist = known == Some(true)
             || !service.ingress.is_empty()

@@ -75,7 +75,7 @@ impl ServiceController {
             if wants_balancer(&current, classes) {
                 warn!(cloud, service = key, kind, id, "{OTHER_CLOUD_SERVES}");
                 self.records.update(&current, |record| {
-                    record.set_presence(cloud, Presence::Possible);
+                    record.set_presence(cloud, Presence::Seen);
                 });
                 self.queue.add(key, Urgency::Refresh);
                 return false;

@@ -67,8 +67,10 @@ pub(super) struct Record {
 pub(super) enum Presence {
     /// The cloud was asked for one, or is about to be, and has made none.
     Asked,
-    /// It was seen or made, or the answer to the order is not known.
+    /// It was asked for, and the answer to the order is not known, or it was missing when it was to be removed.
     Possible,
+    /// It was seen or made.
+    Seen,
     /// It was seen, and was not there any more when it was to be removed.
     Vanished,
     /// The cloud has agreed to remove everything that was there.
@@ -140,6 +142,7 @@ impl Record {
     /// what becomes of this one.
     pub(super) fn note_request(&mut self, cloud: &str) {
         let presence = match self.presence_in(cloud) {
+            Some(Presence::Seen) => Presence::Seen,
             Some(Presence::Possible | Presence::Vanished) => Presence::Possible,
             _ => Presence::Asked,
         };

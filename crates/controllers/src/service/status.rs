@@ -41,7 +41,11 @@ impl StatusUpdate {
             } => (Some(status).filter(|it| it.exists), changes, false),
             Outcome::Pending {
                 status, changes, ..
-            } => (status.as_ref(), changes, false),
+            } => {
+                // Addresses that are not known yet take none away.
+                let published = status.as_ref().filter(|it| !it.ingress.is_empty());
+                (published, changes, false)
+            }
             Outcome::Gone { .. } => return Self::released(),
         };
         let id = status.and_then(|status| status.id.clone());

@@ -321,6 +321,56 @@ async fn a_machine_of_the_same_name_in_another_project_is_not_taken_while_no_nod
     assert_eq!(*id, format!("local://demo/{}", lab.machines[0].id));
 }
 
+/// One Node is left, whose machine is rebuilt under its name while the credential is that of another project, which has
+/// a machine of that name. System UUIDs are right, or made up by the cloud.
+async fn rebuilt_in_another_project(makes_uuids_up: bool) -> Lab {
+    let mut settings = Settings::default();
+    settings.features.tells_project = false;
+    let mut lab = Lab::empty(settings).await;
+    lab.cloud.add_project("other");
+    let join = |lab: &Lab, uuid: &str| {
+        let made_up = "5ec00000-0000-4000-8000-000000000001";
+        let uuid = if makes_uuids_up { made_up } else { uuid };
+        let mut node = json!({"status": {"nodeInfo": {"systemUUID": uuid}}});
+        json_patch::merge(&mut node, &tainted());
+        lab.add_new_node_with("sole", "True", &node);
+    };
+    let add = |lab: &Lab| lab.cloud.add_machine(MachineSpec::named("sole")).unwrap();
+    let first = add(&lab);
+    join(&lab, &first.uuid);
+    lab.pass(MINUTE * 10).await;
+    assert!(!lab.is_tainted("sole"));
+    let uuid = "5ec00000-0000-4000-8000-000000000000";
+    let namesake = MachineSpec::named("sole").in_project("other").uuid(uuid);
+    lab.cloud.add_machine(namesake).unwrap();
+    let everything = Permission::ReadWrite;
+    lab.cloud.grant(SimulatedCloud::TOKEN, "other", everything);
+    lab.cloud.destroy(first.id).unwrap();
+    lab.api.world().remove("sole");
+    lab.machines = vec![add(&lab)];
+    join(&lab, &lab.machines[0].uuid);
+    lab.pass(MINUTE * 3).await;
+    lab
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_machine_is_not_taken_for_its_namesake_in_another_project() {
+    let lab = rebuilt_in_another_project(false).await;
+    assert!(lab.is_tainted("sole"), "UUIDs were right until now");
+    let (token, project) = (SimulatedCloud::TOKEN, SimulatedCloud::PROJECT);
+    lab.cloud.grant(token, project, Permission::ReadWrite);
+    lab.pass(MINUTE * 3).await;
+    assert!(!lab.is_tainted("sole"));
+    let id = &lab.api.world().node("sole").unwrap()["spec"]["providerID"];
+    assert_eq!(*id, format!("local://demo/{}", lab.machines[0].id));
+}
+
+#[tokio::test(start_paused = true)]
+async fn uuids_that_the_cloud_makes_up_do_not_keep_the_last_machine_waiting() {
+    let lab = rebuilt_in_another_project(true).await;
+    assert!(!lab.is_tainted("sole"), "nothing contradicts it");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_machine_whose_uuid_the_cloud_made_up_is_taken_by_its_name() {
     let lab = Lab::empty(Settings::default()).await;

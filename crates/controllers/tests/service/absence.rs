@@ -1,7 +1,9 @@
 //! Services that go without ever having had a balancer, and those that may have had one.
 
 use cloudkeel_controllers::service::ServiceSettings;
-use cloudkeel_testkit::simulated_cloud::{Fault, Operation, Permission, Settings, SimulatedCloud};
+use cloudkeel_testkit::simulated_cloud::{
+    Fault, FaultMatch, Operation, Permission, Settings, SimulatedCloud,
+};
 use serde_json::{Value, json};
 
 use crate::lab::{FINALIZER, Lab, MINUTE, SECOND};
@@ -135,6 +137,29 @@ async fn what_an_earlier_leader_may_have_made_is_waited_for_although_this_one_fa
     assert!(is_there(&lab), "its balancer stands");
     grant(&lab, SimulatedCloud::PROJECT);
     lab.pass(MINUTE * 5).await;
+    assert_eq!(lab.cloud.balancers(), []);
+    assert!(!is_there(&lab));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_earlier_leader_may_have_made_is_waited_for_while_lists_are_empty() {
+    let mut lab = Lab::with_nodes(2).await;
+    lab.api.world().create_service("web", &json!({}));
+    lab.pass(SECOND * 10).await;
+    // It died between the order and the write of the status.
+    lab.stop().await;
+    let unwritten = json!({"metadata": {"annotations": {"local.cloudkeel.dev/lb-id": null}},
+                           "status": {"loadBalancer": null, "conditions": null}});
+    lab.api.world().change_service("web", &unwritten);
+    lab.api.world().delete_service("web");
+    let everything = FaultMatch::any();
+    lab.cloud.faults().always(everything, Fault::EmptyList);
+    lab.start();
+    lab.pass(MINUTE * 5).await;
+    assert!(is_there(&lab), "its balancer stands");
+    assert_eq!(lab.cloud.balancers().len(), 1);
+    lab.cloud.faults().clear();
+    lab.pass(MINUTE).await;
     assert_eq!(lab.cloud.balancers(), []);
     assert!(!is_there(&lab));
 }

@@ -447,3 +447,74 @@ async fn a_balancer_that_was_made_again_and_is_not_shown_yet_is_not_gone() {
     assert_eq!(lab.cloud.balancers(), []);
     assert_eq!(lab.api.world().service("svc-0"), None);
 }
+
+/// A Service whose balancer was made moments ago and has no address yet, when the credential becomes that of another
+/// project.
+async fn swapped_while_made() -> Lab {
+    let mut settings = Settings {
+        action_duration: SECOND * 20,
+        ..Settings::default()
+    };
+    settings.features.tells_project = false;
+    let lab = Lab::with(2, settings, ServiceSettings::default()).await;
+    lab.cloud.add_project("other");
+    lab.api.world().create_service("svc-0", &json!({}));
+    lab.pass(SECOND).await;
+    assert_eq!(
+        (lab.cloud.balancers().len(), lab.address("svc-0")),
+        (1, None)
+    );
+    swap_credential(&lab, "other");
+    let ports = json!({"spec": {"ports": [{"port": 443, "nodePort": 30443, "protocol": "TCP"}]}});
+    lab.api.world().change_service("svc-0", &ports);
+    lab.pass(SECOND * 30).await;
+    assert_eq!(lab.cloud.balancers_of("other"), [], "the first one stands");
+    lab
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_balancer_without_an_address_gets_no_second_one_in_another_project() {
+    let lab = swapped_while_made().await;
+    let first = lab.cloud.balancers().remove(0).id;
+    lab.pass(MINUTE * 5).await;
+    assert_eq!(lab.cloud.balancers_of("other"), []);
+    assert_eq!(lab.address("svc-0"), None, "it is not known");
+    swap_credential(&lab, SimulatedCloud::PROJECT);
+    lab.pass(MINUTE * 2).await;
+    let balancers = lab.cloud.balancers();
+    assert_eq!((balancers.len(), balancers[0].id), (1, first));
+    assert_eq!(
+        lab.address("svc-0"),
+        Some(balancers[0].addresses[0].to_string())
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_balancer_without_an_address_is_not_released_by_another_project() {
+    let lab = swapped_while_made().await;
+    let other = json!({"spec": {"type": "ClusterIP"}});
+    lab.api.world().change_service("svc-0", &other);
+    lab.pass(MINUTE * 10).await;
+    assert!(lab.has_finalizer("svc-0"), "its balancer stands");
+    assert_eq!(lab.cloud.balancers().len(), 1);
+    swap_credential(&lab, SimulatedCloud::PROJECT);
+    lab.pass(MINUTE * 5).await;
+    assert!(!lab.has_finalizer("svc-0"));
+    assert_eq!(lab.cloud.balancers(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_balancer_that_the_cloud_shows_late_is_served_as_soon_as_it_is_shown() {
+    let settings = Settings {
+        action_duration: SECOND * 5,
+        ..Settings::default()
+    };
+    let lab = Lab::with(2, settings, ServiceSettings::default()).await;
+    lab.pass(MINUTE * 2).await;
+    let late = Fault::Stale { by: SECOND * 40 };
+    lab.cloud.faults().always(Operation::ListBalancers, late);
+    lab.api.world().create_service("svc-0", &json!({}));
+    lab.pass(SECOND * 60).await;
+    assert!(lab.address("svc-0").is_some());
+    assert_eq!(lab.cloud.calls().of(Operation::CreateBalancer), 1);
+}

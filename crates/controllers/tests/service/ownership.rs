@@ -209,6 +209,37 @@ async fn a_balancer_that_serves_stays_when_the_token_of_another_cloud_shows_it_t
 }
 
 #[tokio::test(start_paused = true)]
+async fn tokens_that_are_exchanged_cost_no_balancer_that_serves_and_keep_the_finalizer() {
+    let (mut lab, other) = two_clouds(1).await;
+    let exchange = async |lab: &mut Lab, first: &SimulatedCloud, second: &SimulatedCloud| {
+        lab.stop().await;
+        let sites = vec![
+            site(lab, "first", None, first).await,
+            site(lab, "second", Some("other"), second).await,
+        ];
+        lab.set_sites(sites);
+        lab.start();
+    };
+    lab.api.world().create_service("plain", &json!({}));
+    lab.pass(SECOND * 5).await;
+    let own = lab.cloud.clone();
+    exchange(&mut lab, &other, &own).await;
+    lab.pass(MINUTE * 50).await;
+    assert_eq!((own.balancers().len(), other.balancers()), (1, vec![]));
+    let retyped = json!({"spec": {"type": "ClusterIP"}});
+    lab.api.world().change_service("plain", &retyped);
+    lab.pass(MINUTE * 10).await;
+    assert_eq!(own.balancers(), [], "it is found by the UID of its Service");
+    assert!(
+        lab.has_finalizer("plain"),
+        "the cloud that served it shows none of its machines"
+    );
+    exchange(&mut lab, &own, &other).await;
+    lab.pass(MINUTE * 5).await;
+    assert!(!lab.has_finalizer("plain"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn no_balancer_is_created_with_the_token_of_another_cloud_even_before_a_node_has_joined() {
     let (mut lab, other) = two_clouds(0).await;
     let machine = other.add_machine(MachineSpec::named("there")).unwrap();

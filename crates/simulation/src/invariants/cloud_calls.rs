@@ -186,7 +186,7 @@ pub(super) fn broken_by_answer(
         broken.push((Invariant::NoChangeWithoutDifference, before.to_string()));
     }
     broken.extend(project_of_others_touched(state, before, &theirs, now));
-    broken.extend(other_account_touched(state, before, done, now));
+    broken.extend(other_account_touched(state, before, &ours, done, now));
     broken.extend(foreign_route_touched(before, &ours));
     for was in &before.ours.balancers {
         let is = ours.balancers.iter().find(|balancer| balancer.id == was.id);
@@ -216,21 +216,39 @@ fn project_of_others_touched(
     })
 }
 
-/// A token that is another account's changes nothing there.
+/// A token that is another account's changes nothing there. It may only remove the balancer of a Service that wants
+/// none: the UID of a Service is that of no other one, in whatever account.
 fn other_account_touched(
     state: &CheckerState,
     before: &CloudBefore,
+    ours: &Project,
     done: bool,
     now: Timestamp,
 ) -> Option<Broken> {
     let Sender {
         account, reached, ..
     } = before.sender;
-    let is_excusable = is_recent(state.token_replaced[account as usize], now);
+    let is_excusable = is_recent(state.token_replaced[account as usize], now)
+        || removes_only_unwanted(state, before, ours);
     (done && account != reached && !is_excusable).then(|| {
         let what = format!("{before} changed the project of another account");
         (Invariant::NothingForeignTouched, what)
     })
+}
+
+/// Whether a call removes, or begins to remove, the balancer of a Service of this cluster that wants none, and changes
+/// nothing else.
+fn removes_only_unwanted(state: &CheckerState, before: &CloudBefore, after: &Project) -> bool {
+    let stays = |was: &&Balancer| after.balancers.contains(was);
+    let mut changed = before.ours.balancers.iter().filter(|was| !stays(was));
+    let removed = changed.next().filter(|_| changed.next().is_none());
+    let is_unwanted = |was: &Balancer| {
+        let service = service_of(was).and_then(|uid| state.objects.service(uid));
+        is_ours(was) && service.is_none_or(|service| service.wanted_since.is_none())
+    };
+    before.method == Method::DELETE
+        && removed.is_some_and(is_unwanted)
+        && before.ours.routes == after.routes
 }
 
 /// Whether a token changed so lately that an answer from before it may still count.
@@ -306,6 +324,7 @@ fn emptied(
 
 #[cfg(test)]
 mod tests {
+    use cloudkeel_testkit::simulated_cloud::Settings;
     use jiff::SignedDuration;
 
     use super::*;
@@ -381,10 +400,52 @@ mod tests {
         let is_noticed = |account, seconds| {
             let before = CloudBefore::of(sender(account, Account::First), &request, &clouds);
             let now = replaced + SignedDuration::from_secs(seconds);
-            other_account_touched(&state, &before, true, now).is_some()
+            other_account_touched(&state, &before, &Project::default(), true, now).is_some()
         };
         assert!(is_noticed(Account::Second, 11));
         assert!(!is_noticed(Account::Second, 1), "it could not know yet");
         assert!(!is_noticed(Account::First, 11), "its own account");
+    }
+
+    #[test]
+    fn a_token_of_the_other_account_may_remove_what_no_service_wants() {
+        let cloud = SimulatedCloud::new(Settings::default());
+        let balancer = |service: &str| {
+            let new = NewBalancer {
+                name: service.to_owned(),
+                labels: [(SERVICE_UID.to_owned(), service.to_owned())].into(),
+                ..NewBalancer::default()
+            };
+            cloud.add_balancer(new).unwrap()
+        };
+        let another = balancer("another");
+        let state = CheckerState::default();
+        let call = |method, own: &str| CloudBefore {
+            sender: sender(Account::Second, Account::First),
+            method,
+            path: "/v1/balancers/1".to_owned(),
+            makes_for: None,
+            ours: Project {
+                balancers: vec![balancer(own), another.clone()],
+                routes: Vec::new(),
+            },
+            theirs: Project::default(),
+        };
+        let left = |balancers| Project {
+            balancers,
+            routes: Vec::new(),
+        };
+        let removed = left(vec![another.clone()]);
+        for (case, method, own, after, is_allowed) in [
+            ("its own", Method::DELETE, "deleted", &removed, true),
+            ("of others", Method::DELETE, "foreign-1", &removed, false),
+            ("two", Method::DELETE, "gone", &left(Vec::new()), false),
+            ("a change", Method::PATCH, "released", &removed, false),
+        ] {
+            let before = call(method, own);
+            let now = Timestamp::UNIX_EPOCH;
+            let touched = other_account_touched(&state, &before, after, true, now);
+            assert_eq!(touched.is_none(), is_allowed, "{case}");
+        }
     }
 }

@@ -251,11 +251,10 @@ fn incomplete(
 }
 
 fn pending(busy: Busy, report: Report, done: Plan, acknowledged: bool) -> Outcome {
-    let published = !report.status.ingress.is_empty();
     Outcome::Pending {
         why: busy.why,
         check_after: busy.check_after,
-        status: published.then_some(report.status),
+        status: Some(report.status).filter(|status| status.exists),
         changes: report.changes,
         done,
         acknowledged,

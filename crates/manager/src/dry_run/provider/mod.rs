@@ -96,7 +96,7 @@ impl DryRunProvider {
             Some((why, check_after)) => Outcome::Pending {
                 why,
                 check_after,
-                status: (!report.status.ingress.is_empty()).then_some(report.status),
+                status: Some(report.status).filter(|status| status.exists),
                 changes: report.changes,
                 done: Plan::default(),
                 acknowledged: false,
