@@ -13,7 +13,7 @@ use crate::client::{Call, FromXml, list_at};
 use crate::config::BalancerType;
 use crate::tags::SERVICE;
 use crate::wire::classic::ClassicBalancer;
-use crate::wire::network::{self, NetworkBalancer, TargetGroup, TargetHealth};
+use crate::wire::network::{self, GroupTarget, NetworkBalancer, TargetGroup};
 use crate::wire::{SecurityGroup, Tags, tags_at};
 
 /// As many resources as one call for tags takes.
@@ -212,7 +212,7 @@ impl AwsBalancers {
     ) -> Result<GroupState, CloudError> {
         let on = |action: &'static str| Call::elbv2(action).set("TargetGroupArn", &group.arn);
         let mut state = GroupState {
-            targets: BTreeSet::new(),
+            targets: Vec::new(),
             attributes: BTreeMap::new(),
             group: group.clone(),
         };
@@ -222,10 +222,10 @@ impl AwsBalancers {
         };
         let call = on("DescribeTargetHealth");
         let answer = self.account.api.send(&call).await?;
-        let health: Vec<TargetHealth> = list_at(&answer, "TargetHealthDescriptions/member")
+        let targets: Vec<GroupTarget> = list_at(&answer, "TargetHealthDescriptions/member")
             .map_err(|why| malformed(&call, why))?;
-        let serving = health.into_iter().filter(|target| !target.is_draining);
-        state.targets = serving.map(|target| target.id).collect();
+        state.targets = targets;
+        state.targets.retain(|target| !target.is_draining);
         if !desired.group_attributes.is_empty() {
             let answer = self
                 .account
@@ -356,8 +356,6 @@ impl AwsBalancers {
         Ok(())
     }
 }
-
-impl Shared {}
 
 impl Shared {
     fn tags_of(&self, id: &str) -> Option<Tags> {
