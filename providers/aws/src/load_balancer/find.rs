@@ -1,6 +1,7 @@
 //! Reading balancers: by name, or from one list for many Services.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
 
 use cloudkeel_api::{CloudError, DesiredState, ErrorKind, LoadBalancerSpec, Priority};
 use cloudkeel_toolkit::HasId;
@@ -12,7 +13,7 @@ use super::observe::{Classic, GroupState, NetworkState, OPERATION, Observed};
 use crate::client::{Call, FromXml, list_at};
 use crate::config::BalancerType;
 use crate::tags::SERVICE;
-use crate::wire::classic::ClassicBalancer;
+use crate::wire::classic::{ClassicBalancer, InstanceHealth};
 use crate::wire::network::{self, GroupTarget, NetworkBalancer, TargetGroup};
 use crate::wire::{SecurityGroup, Tags, tags_at};
 
@@ -66,7 +67,28 @@ impl AwsBalancers {
             balancer,
             attributes: attributes.map_err(|why| malformed(&call, why))?,
             tags,
+            health: Vec::new(),
         }))
+    }
+
+    /// What the cloud says about the instances of a balancer. The Go CCM needs no such permission: without it this is
+    /// asked once.
+    pub(super) async fn instance_health(
+        &self,
+        balancer: &ClassicBalancer,
+    ) -> Result<Vec<InstanceHealth>, CloudError> {
+        if balancer.instances.is_empty() || self.is_health_denied.load(Ordering::Relaxed) {
+            return Ok(Vec::new());
+        }
+        let call = Call::elb("DescribeInstanceHealth").set("LoadBalancerName", &balancer.name);
+        let answer = match self.account.api.send(&call).await {
+            Err(error) if error.kind() == ErrorKind::Denied => {
+                self.is_health_denied.store(true, Ordering::Relaxed);
+                return Ok(Vec::new());
+            }
+            answer => answer?,
+        };
+        list_at(&answer, "InstanceStates/member").map_err(|why| malformed(&call, why))
     }
 
     pub(super) async fn find_network(

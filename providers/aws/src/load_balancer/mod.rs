@@ -18,6 +18,7 @@ mod targets;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
@@ -69,6 +70,8 @@ pub(crate) struct AwsBalancers {
     network: SharedRead<Network>,
     classic_quotas: SharedRead<Quotas>,
     network_quotas: SharedRead<Quotas>,
+    /// Whether the health of instances may not be read.
+    is_health_denied: AtomicBool,
 }
 
 impl AwsBalancers {
@@ -99,6 +102,7 @@ impl AwsBalancers {
             network: SharedRead::default(),
             classic_quotas: SharedRead::default(),
             network_quotas: SharedRead::default(),
+            is_health_denied: AtomicBool::new(false),
         }
     }
 }

@@ -9,7 +9,7 @@ use super::desired::{Desired, kind_of};
 use super::find::Shared;
 use super::targets::Targets;
 use crate::config::BalancerType;
-use crate::wire::classic::{ClassicAttributes, ClassicBalancer};
+use crate::wire::classic::{ClassicAttributes, ClassicBalancer, InstanceHealth};
 use crate::wire::network::{GroupTarget, NetworkBalancer, NetworkListener, TargetGroup};
 use crate::wire::{SecurityGroup, Subnet, Tags};
 
@@ -45,6 +45,8 @@ pub(super) struct Classic {
     pub(super) attributes: ClassicAttributes,
     /// `None` if they may not be read.
     pub(super) tags: Option<Tags>,
+    /// Empty if it may not be read.
+    pub(super) health: Vec<InstanceHealth>,
 }
 
 /// A network balancer.
@@ -119,6 +121,9 @@ impl AwsBalancers {
                 let found = self.find_classic(&name, shared).await?;
                 let tags = |classic: &Classic| classic.tags.clone();
                 have.classic = self.ours(found, tags, &mut have.is_foreign, desired)?;
+                if let Some(classic) = have.classic.as_mut().filter(|_| is_present) {
+                    classic.health = self.instance_health(&classic.balancer).await?;
+                }
             }
             BalancerType::Nlb => {
                 let found = self.find_network(&name, shared).await?;

@@ -10,7 +10,7 @@ use cloudkeel_toolkit::{Capacity, DesiredTargets, TargetChange, TargetDiff, addr
 use ipnet::{IpNet, Ipv4Net};
 
 use super::desired::{ANYWHERE, Desired};
-use super::observe::{NetworkState, Observed};
+use super::observe::{GroupState, NetworkState, Observed};
 use crate::config::BalancerType;
 use crate::id::AwsId;
 use crate::wire::{Ec2Instance, Subnet};
@@ -287,28 +287,25 @@ pub(super) fn address_of_instance(instance: &Ec2Instance) -> Option<&String> {
     instance.interfaces.first()?.private_ips.first()
 }
 
-/// What the cloud says about each target behind each port. A plan never depends on it.
+/// What the cloud says about each target, behind each port where it says that. A plan never depends on it.
 pub(super) fn health(have: &Observed) -> Vec<TargetHealth> {
-    let mut all = Vec::new();
-    let Some(network) = &have.network else {
-        return all;
+    let of = |id: &String, listener, state| {
+        let node = have.targets.wanted.places.get(id);
+        TargetHealth {
+            target: node.map_or_else(|| id.clone(), |target| target.node.clone()),
+            listener,
+            state,
+        }
     };
-    let node_of = |id: &String| {
-        let target = have.targets.wanted.places.get(id);
-        target.map_or_else(|| id.clone(), |target| target.node.clone())
-    };
-    for listener in &network.listeners {
-        let leads_to =
-            |group: &&super::observe::GroupState| listener.group.as_ref() == Some(&group.group.arn);
-        let group = network.groups.iter().find(leads_to);
-        let targets = group
-            .map(|group| group.targets.as_slice())
-            .unwrap_or_default();
-        all.extend(targets.iter().map(|target| TargetHealth {
-            target: node_of(&target.id),
-            listener: Some(listener.port),
-            state: target.health,
-        }));
+    let classic = have.classic.iter().flat_map(|classic| &classic.health);
+    let mut all: Vec<_> = classic.map(|it| of(&it.id, None, it.state)).collect();
+    for network in &have.network {
+        for listener in &network.listeners {
+            let leads_to = |group: &&GroupState| listener.group.as_ref() == Some(&group.group.arn);
+            let group = network.groups.iter().find(leads_to);
+            let targets = group.into_iter().flat_map(|group| &group.targets);
+            all.extend(targets.map(|it| of(&it.id, Some(listener.port), it.health)));
+        }
     }
     all
 }

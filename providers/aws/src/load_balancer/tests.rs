@@ -119,6 +119,7 @@ fn settled(spec: &LoadBalancerSpec) -> Observed {
             ..ClassicAttributes::default()
         },
         tags: Some(desired.tags.clone()),
+        health: Vec::new(),
     });
     have.desired = Some(desired);
     have

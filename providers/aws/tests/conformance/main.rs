@@ -28,6 +28,7 @@ const NAMES: &str = "a load balancer publishes a name, not addresses";
 const ONE_CHECK: &str = "a classic load balancer has one health check, of its first port";
 const AT_ONCE: &str = "moto's load balancers are there at once";
 const ADJUSTABLE: &str = "the limit is a quota of the account, which moto does not have";
+const MANY: &str = "a load balancer takes a thousand targets or more";
 const NONE: &str = "the provider has none";
 
 const GAPS: &[(&str, &str)] = &[
@@ -52,8 +53,7 @@ const GAPS: &[(&str, &str)] = &[
     ("load-balancers/health-check-per-port", ONE_CHECK),
     ("load-balancers/drain", NOT_HERE),
     ("load-balancers/targets-by-address", NOT_HERE),
-    ("load-balancers/targets-over-the-limit", ADJUSTABLE),
-    ("load-balancers/listeners-over-the-limit", ADJUSTABLE),
+    ("load-balancers/targets-over-the-limit", MANY),
     ("load-balancers/adopted-on-request", NO_UID),
     ("load-balancers/other-clusters-not-adopted", NO_UID),
     ("load-balancers/removed-labels-make-no-second", NO_UID),
@@ -90,9 +90,7 @@ const NLB_GAPS: &[(&str, &str)] = &[
     ("load-balancers/size-taken-back", NOT_HERE),
     ("load-balancers/hostname", NAMES),
     ("load-balancers/drain", NOT_HERE),
-    ("load-balancers/targets-by-address", NOT_HERE),
-    ("load-balancers/targets-over-the-limit", ADJUSTABLE),
-    ("load-balancers/listeners-over-the-limit", ADJUSTABLE),
+    ("load-balancers/targets-over-the-limit", MANY),
     ("load-balancers/quota-is-limit-exceeded", ADJUSTABLE),
     ("load-balancers/adopted-on-request", NO_UID),
     ("load-balancers/other-clusters-not-adopted", NO_UID),
