@@ -7,6 +7,7 @@ moto makes unnecessary should be deleted.
 Nothing here depends on time, so that tests with a paused clock see the same every time: a deleted balancer holds its
 security groups for one more attempt, and a deregistered target is shown as draining once.
 """
+import ipaddress
 import re
 import threading
 import zlib
@@ -22,8 +23,10 @@ from moto.ec2.models.route_tables import Route
 from moto.ec2.responses import EC2Response
 from moto.elb import models as elb
 from moto.elb.exceptions import ELBClientError
+from moto.elb.responses import ELBResponse
 from moto.elbv2 import models as elbv2
 from moto.elbv2.exceptions import DuplicateListenerError, DuplicateLoadBalancerName
+from moto.elbv2.exceptions import ELBClientError as ELBV2ClientError
 from moto.elbv2.responses import ELBV2Response
 from moto.iam.access_control import IAMRequestBase
 
@@ -219,10 +222,36 @@ def create_classic(original, self, *args, **kwargs):
 
 limits = {}
 
+# Quotas of a new account. moto has others, and none of classic balancers.
+CLASSIC_QUOTAS = {"classic-load-balancers": 20, "classic-listeners": 100, "classic-registered-instances": 1000}
+NETWORK_QUOTAS = {"network-load-balancers": 50, "listeners-per-network-load-balancer": 50, "target-groups": 3000,
+                  "targets-per-network-load-balancer": 3000, "targets-per-availability-zone-per-network-load-balancer": 500}
+
+
+def account_limits(quotas):
+    rows = [{"Name": name, "Max": str(most)} for name, most in quotas.items()]
+    return lambda self: ActionResult({"Limits": rows})
+
+
+ELBResponse.describe_account_limits = account_limits(CLASSIC_QUOTAS)
+ELBV2Response.describe_account_limits = account_limits(NETWORK_QUOTAS)
+
+# Targets that fail their checks: accounts and IDs or addresses. moto finds all of them healthy.
+unhealthy = set()
+
+
+@patch(elb.ELBBackend, "describe_instance_health")
+def describe_instance_health(original, self, *args, **kwargs):
+    rows = original(self, *args, **kwargs)
+    failed = {"State": "OutOfService"}
+    return [{**row, **(failed if (self.account_id, row["InstanceId"]) in unhealthy else {})} for row in rows]
+
 
 @patch(elb.ELBBackend, "create_load_balancer_listeners")
 def create_listeners(original, self, name, ports):
-    """moto knows no policies of a port that was added later."""
+    """moto knows no quota, and no policies of a port that was added later."""
+    if len(self.get_load_balancer(name).listeners) + len(ports) > CLASSIC_QUOTAS["classic-listeners"]:
+        raise ELBClientError("TooManyListeners", "The quota for listeners has been reached for this load balancer.")
     balancer = original(self, name, ports)
     remember_back_ends(balancer, ports)
     known = {int(b.instance_port) for b in balancer.backends}
@@ -294,8 +323,10 @@ def create_network(original, self, name, *args, **kwargs):
 
 @patch(elbv2.ELBv2Backend, "create_listener")
 def create_listener(original, self, load_balancer_arn, protocol, port, ssl_policy, *args, **kwargs):
-    """moto takes a port twice, and gives every listener an SSL policy."""
+    """moto takes a port twice, knows no quota, and gives every listener an SSL policy."""
     balancer = self.load_balancers.get(load_balancer_arn)
+    if balancer and len(balancer.listeners) >= NETWORK_QUOTAS["listeners-per-network-load-balancer"]:
+        raise ELBV2ClientError("TooManyListeners", "The quota for listeners has been reached for this load balancer.")
     if balancer and any(int(l.port) == int(port) for l in balancer.listeners.values()):
         raise DuplicateListenerError()
     policy = ssl_policy if protocol in ("TLS", "HTTPS") else None
@@ -342,6 +373,60 @@ def create_target_group(original, self, name, **kwargs):
         group.attributes.update({"preserve_client_ip.enabled": "true" if keeps else "false",
                                  "proxy_protocol_v2.enabled": "false"})
     return group
+
+
+PRIVATE = [ipaddress.ip_network(n) for n in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")]
+
+
+def check_target(group, target):
+    """What AWS refuses as a target of a group of this type."""
+    text, zone = target["Id"], target.get("AvailabilityZone")
+    if group.target_type == "instance":
+        if not INSTANCE_ID.fullmatch(text):
+            raise ELBV2ClientError("InvalidTarget", f"Instance ID '{text}' is not valid")
+        if zone:
+            raise ELBV2ClientError("ValidationError", "An Availability Zone cannot be specified for instances")
+        return
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        raise ELBV2ClientError("ValidationError", f"The IP address '{text}' is not a valid IPv4 address") from None
+    subnets = [s for of_zone in group.ec2_backend.subnets.values() for s in of_zone.values() if s.vpc_id == group.vpc_id]
+    if any(address in ipaddress.ip_network(s.cidr_block) for s in subnets):
+        return
+    if not any(address in network for network in PRIVATE):
+        raise ELBV2ClientError("InvalidTarget", f"The IP address '{text}' is not within the ranges of targets")
+    if zone is None:
+        raise ELBV2ClientError("ValidationError", f"You must specify an Availability Zone for the IP address '{text}'")
+    if group.protocol in ("UDP", "TCP_UDP"):
+        raise ELBV2ClientError("InvalidTarget", f"The IP address '{text}' is outside the VPC")
+
+
+@patch(elbv2.FakeTargetGroup, "register")
+def register(original, self, targets):
+    """moto takes any text for a target, and forgets its zone."""
+    for target in targets:
+        check_target(self, target)
+    original(self, targets)
+    for target in targets:
+        self.targets[target["Id"]]["AvailabilityZone"] = target.get("AvailabilityZone")
+
+
+@patch(elbv2.FakeTargetGroup, "health_for")
+def health_for(original, self, target, ec2_backend):
+    status = original(self, target, ec2_backend)
+    status.zone = self.targets.get(target["Id"], {}).get("AvailabilityZone")
+    if (self.account_id, target["Id"]) in unhealthy:
+        status.status = "unhealthy"
+    return status
+
+
+def target_of(status):
+    zone = getattr(status, "zone", None)
+    return {"Id": status.instance_id, "Port": status.port, **({"AvailabilityZone": zone} if zone else {})}
+
+
+elbv2.FakeHealthStatus.target = property(target_of)
 
 
 @patch(elbv2.FakeTargetGroup, "deregister")

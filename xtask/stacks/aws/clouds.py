@@ -193,6 +193,10 @@ class Cloud:
     def quota(self, count):
         as_aws.limits[self.account] = count
 
+    def fail_checks(self, name):
+        """The instance of this name does not answer any more."""
+        as_aws.unhealthy.add((self.account, self.find(name).id))
+
     def state(self):
         table = self.ec2.route_tables[self.table]
         groups = [g for of_vpc in self.ec2.groups.values() for g in of_vpc.values()]
@@ -258,10 +262,11 @@ class Cloud:
     def network(self, b):
         groups = {g.arn: g for g in self.elbv2.target_groups.values()}
         tags = {t["Key"]: t["Value"] for t in self.elbv2.tagging_service.list_tags_for_resource(b.arn)["Tags"]}
-        listeners, targets = [], set()
+        listeners, targets, types = [], set(), set()
         for listener in b.listeners.values():
             group = groups[listener.default_actions[0].data["TargetGroupArn"]]
             targets |= set(group.targets)
+            types.add(group.target_type)
             listeners.append({"port": int(listener.port), "node_port": int(group.port), "protocol": listener.protocol,
                               "check": {"protocol": group.health_check_protocol, "port": group.health_check_port,
                                         "path": group.health_check_path, "interval": int(group.health_check_interval_seconds),
@@ -269,4 +274,4 @@ class Cloud:
                                         "unhealthy": int(group.unhealthy_threshold_count)}})
         return {"arn": b.arn, "name": b.name, "internal": b.scheme == "internal", "dns": b.dns_name, "tags": tags,
                 "ranges": self.client_ranges(b.name), "listeners": listeners, "targets": sorted(targets),
-                "cross_zone": b.attrs.get("load_balancing.cross_zone.enabled")}
+                "target_types": sorted(types), "cross_zone": b.attrs.get("load_balancing.cross_zone.enabled")}

@@ -10,6 +10,7 @@
 #[allow(dead_code, reason = "each test binary uses its own part")]
 #[path = "../deploy/account.rs"]
 mod account;
+mod addresses;
 mod failing;
 mod gate;
 #[allow(dead_code, reason = "each test binary uses its own part")]

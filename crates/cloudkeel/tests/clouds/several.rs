@@ -14,27 +14,32 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Service};
 use kube::api::DeleteParams;
 use kube::{Api, Client};
+use serde_json::json;
 use tempfile::TempDir;
 
 use crate::account::Account;
 use crate::gate::Gate;
 use crate::harness::Manager;
+use crate::moto::Moto;
 
-/// The clouds, called as their providers.
-pub(crate) const CLOUDS: [&str; 4] = ["hcloud", "openstack", "digitalocean", "local"];
+/// Clouds of a cluster, called as their providers.
+pub(crate) type Clouds = [&'static str; 4];
+
+const EMULATED: Clouds = ["hcloud", "openstack", "digitalocean", "local"];
+const WITH_AWS: Clouds = ["hcloud", "openstack", "aws", "local"];
 
 /// The credential of each.
-const SECRETS: [&str; 4] = [
-    HetznerCloud::TOKEN,
-    OpenStackCloud::PASSWORD,
-    DigitalOceanCloud::TOKEN,
-    SimulatedCloud::TOKEN,
-];
+fn secret_of(cloud: &str) -> &'static str {
+    match cloud {
+        "hcloud" => HetznerCloud::TOKEN,
+        "openstack" => OpenStackCloud::PASSWORD,
+        "digitalocean" => DigitalOceanCloud::TOKEN,
+        "aws" => "secret",
+        _ => SimulatedCloud::TOKEN,
+    }
+}
 
-/// Those whose Nodes the balancers of the local cloud send traffic to, by address.
-pub(crate) const TARGETS_OF_LOCAL: [&str; 3] = ["local", "openstack", "digitalocean"];
-
-const NAMESPACE: &str = "default";
+pub(crate) const NAMESPACE: &str = "default";
 const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 
 /// The flags of every manager. Deletions are decided faster than by default, and credentials are followed faster.
@@ -56,10 +61,14 @@ pub(crate) struct Emulated {
     pub(crate) openstack: OpenStackCloud,
     digitalocean: DigitalOceanCloud,
     pub(crate) local: SimulatedCloud,
+    /// An account of moto.
+    aws: Option<Moto>,
 }
 
 /// The cluster.
 pub(crate) struct Cluster {
+    /// Which clouds it has.
+    pub(crate) names: Clouds,
     pub(crate) plane: ControlPlane,
     pub(crate) client: Client,
     pub(crate) clouds: Emulated,
@@ -72,6 +81,15 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     pub(crate) async fn new() -> Self {
+        Self::of(EMULATED, None).await
+    }
+
+    /// With AWS in place of DigitalOcean.
+    pub(crate) async fn with_aws() -> Self {
+        Self::of(WITH_AWS, Some(Moto::new().await)).await
+    }
+
+    async fn of(names: Clouds, aws: Option<Moto>) -> Self {
         let plane = ControlPlane::start().await.expect("a control plane");
         let clouds = Emulated {
             hcloud: HetznerCloud::new(cloudkeel_emulator_hetzner::Settings::default()),
@@ -80,33 +98,35 @@ impl Cluster {
                 cloudkeel_emulator_digitalocean::Settings::default(),
             ),
             local: SimulatedCloud::new(cloudkeel_testkit::simulated_cloud::Settings::default()),
+            aws,
         };
         let hcloud = clouds.hcloud.serve_on_loopback().await.expect("a port");
         let openstack = clouds.openstack.serve_on_loopback().await.expect("a port");
         let digitalocean = clouds.digitalocean.serve_on_loopback().await;
         let digitalocean = digitalocean.expect("a port");
         let local = clouds.local.serve_on_loopback().await.expect("a port");
-        let urls = [
-            hcloud.api_url(),
-            openstack.url(),
-            digitalocean.api_url(),
-            local.url(),
-        ];
         let mut gates = BTreeMap::new();
-        let mut through = Vec::new();
-        for (cloud, url) in CLOUDS.into_iter().zip(&urls) {
-            let gate = Gate::to(url).await;
-            through.push(gate.through(url));
-            gates.insert(cloud, gate);
-        }
         let folder = TempDir::new().expect("a temporary folder");
         let config = folder.path().join("clouds.yaml");
-        for (cloud, secret) in CLOUDS.into_iter().zip(SECRETS) {
-            std::fs::write(folder.path().join(cloud), secret).expect("the secret is written");
+        let mut text = "apiVersion: cloudkeel.dev/v1\nkind: CloudConfig\nclouds:\n".to_owned();
+        for cloud in names {
+            let url = match cloud {
+                "hcloud" => hcloud.api_url(),
+                "openstack" => openstack.url(),
+                "digitalocean" => digitalocean.api_url(),
+                "aws" => clouds.aws().url.clone(),
+                _ => local.url(),
+            };
+            let gate = Gate::to(&url).await;
+            let secret = folder.path().join(cloud);
+            let others = targets_of_local(names).join(", ");
+            text += &clouds.config_of(cloud, &gate.through(&url), &secret, &others);
+            std::fs::write(secret, secret_of(cloud)).expect("the secret is written");
+            gates.insert(cloud, gate);
         }
-        let text = config_of(&through, folder.path());
         std::fs::write(&config, text).expect("the configuration is written");
         Self {
+            names,
             client: plane.client(),
             plane,
             clouds,
@@ -164,7 +184,7 @@ impl Cluster {
     }
 
     /// A machine of this cloud, by name. Returns its ID.
-    pub(crate) fn machine(&self, cloud: &str, name: &str) -> String {
+    pub(crate) async fn machine(&self, cloud: &str, name: &str) -> String {
         match cloud {
             "hcloud" => {
                 let server = self.clouds.hcloud.add_server(ServerSpec::named(name));
@@ -172,6 +192,11 @@ impl Cluster {
             }
             "openstack" => self.clouds.openstack.add_server(name),
             "digitalocean" => self.clouds.digitalocean.add_droplet(name).to_string(),
+            "aws" => {
+                let aws = self.clouds.aws();
+                aws.change("add_instance", json!([name])).await;
+                name.to_owned()
+            }
             _ => {
                 let machine = self.clouds.local.add_machine(MachineSpec::named(name));
                 machine.expect("a machine").id.to_string()
@@ -180,7 +205,7 @@ impl Cluster {
     }
 
     /// Deletes a machine of this cloud.
-    pub(crate) fn destroy(&self, cloud: &str, id: &str) {
+    pub(crate) async fn destroy(&self, cloud: &str, id: &str) {
         let number = || id.parse().expect("a number");
         match cloud {
             "hcloud" => self
@@ -190,6 +215,10 @@ impl Cluster {
                 .expect("a server"),
             "openstack" => self.clouds.openstack.destroy_server(id),
             "digitalocean" => self.clouds.digitalocean.destroy_droplet(number()),
+            "aws" => {
+                let aws = self.clouds.aws();
+                aws.change("destroy", json!([id])).await;
+            }
             _ => self.clouds.local.destroy(number()).expect("a machine"),
         }
     }
@@ -204,7 +233,7 @@ impl Cluster {
 
     /// Its machine is gone, and its kubelet is not heard.
     pub(crate) async fn lose(&self, cloud: &str, name: &str, machine: &str) {
-        self.destroy(cloud, machine);
+        self.destroy(cloud, machine).await;
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), "kube-node-lease");
         let _ = leases.delete(name, &DeleteParams::default()).await;
         let kubelet = Kubelet::new(&self.client, name);
@@ -254,44 +283,70 @@ impl Cluster {
     }
 }
 
-/// Every cloud serves the class of its own name. The balancers of the local cloud target Nodes of others by address.
-fn config_of(urls: &[String], secrets: &Path) -> String {
-    let [hcloud, openstack, digitalocean, local] = urls else {
-        panic!("four clouds");
-    };
-    let secrets = secrets.display();
-    let targets = TARGETS_OF_LOCAL.join(", ");
+/// Those whose Nodes the balancers of the local cloud send traffic to, by address.
+pub(crate) fn targets_of_local(names: Clouds) -> Vec<&'static str> {
+    let others = names.into_iter();
+    others.filter(|cloud| *cloud != "hcloud").collect()
+}
+
+impl Emulated {
+    pub(crate) fn aws(&self) -> &Moto {
+        self.aws.as_ref().expect("AWS is one of the clouds")
+    }
+
+    /// Every cloud serves the class of its own name. The balancers of the local cloud target Nodes of others by address,
+    /// and those of AWS the Nodes of OpenStack.
+    fn config_of(&self, cloud: &str, url: &str, secret: &Path, others: &str) -> String {
+        let secret = secret.display();
+        let (targets, config) = match cloud {
+            "hcloud" => (
+                String::new(),
+                format!(
+                    "{{endpoint: {url}, tokenFile: {secret}, loadBalancers: {{location: fsn1}}}}"
+                ),
+            ),
+            "openstack" => (String::new(), config_of_openstack(url, &secret.to_string())),
+            "digitalocean" => (
+                String::new(),
+                format!("{{endpoint: {url}, tokenFile: {secret}, region: nyc3}}"),
+            ),
+            "aws" => (
+                ", targets: {clouds: [aws, openstack], by: address}".to_owned(),
+                config_of_aws(self.aws(), url, &secret.to_string()),
+            ),
+            _ => (
+                format!(", targets: {{clouds: [{others}], by: address}}"),
+                format!("{{endpoint: {url}, tokenFile: {secret}}}"),
+            ),
+        };
+        let default = cloud == "local";
+        format!(
+            "- name: {cloud}\n  provider: {cloud}\n  loadBalancers: {{default: {default}, class: {cloud}{targets}}}\n  \
+             config: {config}\n"
+        )
+    }
+}
+
+fn config_of_openstack(url: &str, secret: &str) -> String {
     format!(
-        "apiVersion: cloudkeel.dev/v1
-kind: CloudConfig
-clouds:
-- name: hcloud
-  provider: hcloud
-  loadBalancers: {{default: false, class: hcloud}}
-  config:
-    endpoint: {hcloud}
-    tokenFile: {secrets}/hcloud
-    loadBalancers: {{location: fsn1}}
-- name: openstack
-  provider: openstack
-  loadBalancers: {{default: false, class: openstack}}
-  config:
-    auth: {{url: {openstack}/identity/v3, username: {}, passwordFile: {secrets}/openstack, projectId: {}, domainName: Default}}
-    region: {}
-    loadBalancers: {{subnetId: {}, floatingNetworkId: {}}}
-- name: digitalocean
-  provider: digitalocean
-  loadBalancers: {{default: false, class: digitalocean}}
-  config: {{endpoint: {digitalocean}, tokenFile: {secrets}/digitalocean, region: nyc3}}
-- name: local
-  provider: local
-  loadBalancers: {{default: true, class: local, targets: {{clouds: [{targets}], by: address}}}}
-  config: {{endpoint: {local}, tokenFile: {secrets}/local}}
-",
+        "{{auth: {{url: {url}/identity/v3, username: {}, passwordFile: {secret}, projectId: {}, domainName: Default}}, \
+         region: {}, loadBalancers: {{subnetId: {}, floatingNetworkId: {}}}}}",
         OpenStackCloud::USER,
         OpenStackCloud::PROJECT,
         OpenStackCloud::REGION,
         OpenStackCloud::SUBNET,
         OpenStackCloud::EXTERNAL,
+    )
+}
+
+fn config_of_aws(moto: &Moto, url: &str, secret: &str) -> String {
+    let facts = &moto.facts;
+    let subnet = &facts["subnets"]["private"][0];
+    format!(
+        "{{zone: us-east-1a, vpc: {}, subnetId: {subnet}, clusterId: {}, accessKeyId: \"{}\", \
+         secretAccessKeyFile: {secret}, endpoint: {url}}}",
+        facts["vpc"],
+        facts["cluster"],
+        moto.account(),
     )
 }

@@ -116,6 +116,8 @@ impl Context<'_> {
         draft
             .warnings
             .extend(unknown.into_iter().map(Warning::from));
+        let others = Warning::of_other_clouds(owner, profile.features);
+        draft.warnings.extend(others);
         Ok(draft)
     }
 }

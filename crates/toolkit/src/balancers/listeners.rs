@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use cloudkeel_api::{ErrorKind, Failures, Protocol};
+use cloudkeel_api::{ErrorKind, Failures, Listener, Protocol};
 
 /// What tells the listeners of a balancer apart, in every cloud.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,6 +23,21 @@ impl fmt::Display for ListenerKey {
 pub trait HasListenerKey {
     /// Its transport and port.
     fn listener_key(&self) -> ListenerKey;
+}
+
+impl HasListenerKey for ListenerKey {
+    fn listener_key(&self) -> ListenerKey {
+        *self
+    }
+}
+
+impl HasListenerKey for Listener {
+    fn listener_key(&self) -> ListenerKey {
+        ListenerKey {
+            protocol: self.protocol,
+            port: self.port,
+        }
+    }
 }
 
 impl<L: HasListenerKey> HasListenerKey for &L {

@@ -131,19 +131,21 @@ fn update(desired: &Desired, classic: &Classic, have: &Observed, facts: &Facts) 
 
 fn change_targets(classic: &Classic, have: &Observed) -> Vec<Step> {
     let name = &classic.balancer.name;
-    let (added, removed) = have.targets.changes(&classic.balancer.instances);
+    let changes = have.targets.changes(classic.balancer.instances.clone());
     let call = |action: &'static str, ids: &[String]| {
         on(action, name).each("Instances", ids, |id| vec![("InstanceId", id.clone())])
     };
-    let register = added.chunks(BATCH).map(|ids| {
+    let register = |ids: &[String]| {
         let text = format!("register {}", ids.join(", "));
         Step::add(text, call("RegisterInstancesWithLoadBalancer", ids))
-    });
-    let deregister = removed.chunks(BATCH).map(|ids| {
+    };
+    let deregister = changes.removed.chunks(BATCH).map(|ids| {
         let text = format!("deregister {}", ids.join(", "));
         Step::remove(text, call("DeregisterInstancesFromLoadBalancer", ids))
     });
-    register.chain(deregister).collect()
+    let first = changes.added.chunks(BATCH).map(register);
+    let then = changes.added_then.chunks(BATCH).map(register);
+    first.chain(deregister).chain(then).collect()
 }
 
 /// A port cannot be changed, only removed and made again.

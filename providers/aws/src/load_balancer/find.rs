@@ -1,6 +1,7 @@
 //! Reading balancers: by name, or from one list for many Services.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
 
 use cloudkeel_api::{CloudError, DesiredState, ErrorKind, LoadBalancerSpec, Priority};
 use cloudkeel_toolkit::HasId;
@@ -12,8 +13,8 @@ use super::observe::{Classic, GroupState, NetworkState, OPERATION, Observed};
 use crate::client::{Call, FromXml, list_at};
 use crate::config::BalancerType;
 use crate::tags::SERVICE;
-use crate::wire::classic::ClassicBalancer;
-use crate::wire::network::{self, NetworkBalancer, TargetGroup, TargetHealth};
+use crate::wire::classic::{ClassicBalancer, InstanceHealth};
+use crate::wire::network::{self, GroupTarget, NetworkBalancer, TargetGroup};
 use crate::wire::{SecurityGroup, Tags, tags_at};
 
 /// As many resources as one call for tags takes.
@@ -66,7 +67,28 @@ impl AwsBalancers {
             balancer,
             attributes: attributes.map_err(|why| malformed(&call, why))?,
             tags,
+            health: Vec::new(),
         }))
+    }
+
+    /// What the cloud says about the instances of a balancer. The Go CCM needs no such permission: without it this is
+    /// asked once.
+    pub(super) async fn instance_health(
+        &self,
+        balancer: &ClassicBalancer,
+    ) -> Result<Vec<InstanceHealth>, CloudError> {
+        if balancer.instances.is_empty() || self.is_health_denied.load(Ordering::Relaxed) {
+            return Ok(Vec::new());
+        }
+        let call = Call::elb("DescribeInstanceHealth").set("LoadBalancerName", &balancer.name);
+        let answer = match self.account.api.send(&call).await {
+            Err(error) if error.kind() == ErrorKind::Denied => {
+                self.is_health_denied.store(true, Ordering::Relaxed);
+                return Ok(Vec::new());
+            }
+            answer => answer?,
+        };
+        list_at(&answer, "InstanceStates/member").map_err(|why| malformed(&call, why))
     }
 
     pub(super) async fn find_network(
@@ -212,7 +234,7 @@ impl AwsBalancers {
     ) -> Result<GroupState, CloudError> {
         let on = |action: &'static str| Call::elbv2(action).set("TargetGroupArn", &group.arn);
         let mut state = GroupState {
-            targets: BTreeSet::new(),
+            targets: Vec::new(),
             attributes: BTreeMap::new(),
             group: group.clone(),
         };
@@ -222,10 +244,10 @@ impl AwsBalancers {
         };
         let call = on("DescribeTargetHealth");
         let answer = self.account.api.send(&call).await?;
-        let health: Vec<TargetHealth> = list_at(&answer, "TargetHealthDescriptions/member")
+        let targets: Vec<GroupTarget> = list_at(&answer, "TargetHealthDescriptions/member")
             .map_err(|why| malformed(&call, why))?;
-        let serving = health.into_iter().filter(|target| !target.is_draining);
-        state.targets = serving.map(|target| target.id).collect();
+        state.targets = targets;
+        state.targets.retain(|target| !target.is_draining);
         if !desired.group_attributes.is_empty() {
             let answer = self
                 .account
@@ -356,8 +378,6 @@ impl AwsBalancers {
         Ok(())
     }
 }
-
-impl Shared {}
 
 impl Shared {
     fn tags_of(&self, id: &str) -> Option<Tags> {

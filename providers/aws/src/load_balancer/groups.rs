@@ -9,7 +9,7 @@ use crate::tags::ClusterTag;
 use crate::wire::{Ec2Instance, Rule, SecurityGroup, Source};
 
 /// As many rules as a group has room for by default.
-const ROOM: usize = 60;
+pub(super) const ROOM: usize = 60;
 
 /// Rules with their descriptions.
 pub(super) type Rules = BTreeMap<Rule, Option<String>>;
@@ -66,7 +66,7 @@ pub(super) fn balancer_rules(protocol: &str, ports: &[u16], ranges: &[IpNet]) ->
         .collect()
 }
 
-fn joined_ports(spans: Vec<(u16, u16)>) -> Vec<(u16, u16)> {
+pub(super) fn joined_ports(spans: Vec<(u16, u16)>) -> Vec<(u16, u16)> {
     let mut joined: Vec<(u16, u16)> = Vec::new();
     for (from, to) in spans {
         match joined.last_mut() {
@@ -77,7 +77,7 @@ fn joined_ports(spans: Vec<(u16, u16)>) -> Vec<(u16, u16)> {
     joined
 }
 
-fn joined_ranges(ranges: &[IpNet]) -> Vec<IpNet> {
+pub(super) fn joined_ranges(ranges: &[IpNet]) -> Vec<IpNet> {
     let v4 = |range: &IpNet| match range {
         IpNet::V4(range) => Some(*range),
         IpNet::V6(_) => None,

@@ -6,6 +6,7 @@ mod classic_plan;
 mod desired;
 mod find;
 mod groups;
+mod limits;
 mod nlb;
 mod nlb_plan;
 mod observe;
@@ -13,19 +14,22 @@ mod references;
 mod security;
 mod step;
 mod subnets;
+mod targets;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
     BalancerProfile, BalancerRef, CloudError, DesiredState, Executed, Failures, Features,
-    HealthCheckPolicy, LabelSelector, Limits, LoadBalancerDriver, LoadBalancerSpec,
-    LoadBalancerStatus, Problem, ProviderContext, ProxyProtocols, Report, UnknownAnnotation,
+    HealthCheckPolicy, LabelSelector, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus,
+    Problem, ProviderContext, ProxyProtocols, Report, UnknownAnnotation,
 };
 use cloudkeel_toolkit::{EventRecorder, SharedRead, ingress, one_each};
 
 use self::desired::{Desired, kind_of};
+use self::limits::Quotas;
 use self::observe::{NetworkState, Observed};
 use self::step::Step;
 use self::subnets::Network;
@@ -64,6 +68,10 @@ pub(crate) struct AwsBalancers {
     facts: Facts,
     events: Arc<EventRecorder>,
     network: SharedRead<Network>,
+    classic_quotas: SharedRead<Quotas>,
+    network_quotas: SharedRead<Quotas>,
+    /// Whether the health of instances may not be read.
+    is_health_denied: AtomicBool,
 }
 
 impl AwsBalancers {
@@ -92,6 +100,9 @@ impl AwsBalancers {
             },
             events: Arc::clone(events),
             network: SharedRead::default(),
+            classic_quotas: SharedRead::default(),
+            network_quotas: SharedRead::default(),
+            is_health_denied: AtomicBool::new(false),
         }
     }
 }
@@ -142,6 +153,7 @@ impl LoadBalancerDriver for AwsBalancers {
         let is_classic = kind == BalancerType::Classic;
         let features = Features {
             udp: !is_classic,
+            targets_by_address: !is_classic,
             source_ranges: true,
             proxy_protocol: if is_classic {
                 ProxyProtocols::V1
@@ -158,8 +170,7 @@ impl LoadBalancerDriver for AwsBalancers {
                 Some(ProbeMode::Shared) => self.facts.shared_probe.clone(),
                 _ => HealthCheckPolicy::LocalAware,
             },
-            // All of them are quotas that an account may raise.
-            limits: Limits::default(),
+            limits: limits::defaults(kind),
         }
     }
 
@@ -214,7 +225,10 @@ fn report(desired: DesiredState<'_>, have: &Observed) -> Report {
     let published = asked.hostname.clone().or(Some(dns_name));
     let published = published.filter(|name| !name.is_empty());
     Report {
-        status: LoadBalancerStatus::of(id, ingress(published.as_ref(), [], false)),
+        status: LoadBalancerStatus {
+            health: targets::health(have),
+            ..LoadBalancerStatus::of(id, ingress(published.as_ref(), [], false))
+        },
         unmet: unmet(asked, have, is_internal),
         ..Report::default()
     }
@@ -239,13 +253,16 @@ fn unmet(asked: &Desired, have: &Observed, is_internal: bool) -> Vec<Failures> {
     };
     let groups = have.targets.node_groups.as_ref().err().cloned();
     let subnets = have.subnets.as_ref().err().cloned();
+    let ranges = targets::unmet_ranges(asked, have);
     let wrong = asked.messages().map(str::to_owned);
     let wrong = wrong
         .chain(scheme)
         .chain(listeners)
         .chain(groups)
-        .chain(subnets);
-    wrong.map(Failures::invalid).collect()
+        .chain(subnets)
+        .chain(ranges);
+    let wrong = wrong.map(Failures::invalid);
+    wrong.chain(have.over_limits.iter().cloned()).collect()
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ use ring::digest::{Algorithm, SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 
 use super::Facts;
 use super::desired::{ANYWHERE, Desired, LIMITS, is_shared, probe_of};
-use super::groups::{Rules, mtu_rule, port_rule};
+use super::groups::{Rules, joined_ports, joined_ranges, mtu_rule, port_rule};
+use super::targets::TargetType;
 use crate::annotations as key;
 use crate::wire::Subnet;
 use crate::wire::network::NetworkCheck;
@@ -31,6 +32,7 @@ pub(super) struct Mapping {
     pub(super) certificate: Option<String>,
     pub(super) tls_policy: Option<String>,
     pub(super) group_name: String,
+    pub(super) target_type: TargetType,
     pub(super) node_port: u16,
     /// What targets speak.
     pub(super) traffic_protocol: &'static str,
@@ -84,9 +86,10 @@ pub(super) fn group_name(service: &ServiceRef, cluster_name: &str) -> String {
 pub(super) fn mappings(
     desired: &Desired,
     service: &ServiceRef,
+    target_type: TargetType,
     facts: &Facts,
 ) -> Result<Vec<Mapping>, String> {
-    let mapping = |port: &Listener| mapping(port, desired, service, facts);
+    let mapping = |port: &Listener| mapping(port, desired, service, target_type, facts);
     desired.ports.iter().map(mapping).collect()
 }
 
@@ -94,6 +97,7 @@ fn mapping(
     port: &Listener,
     desired: &Desired,
     service: &ServiceRef,
+    target_type: TargetType,
     facts: &Facts,
 ) -> Result<Mapping, String> {
     let plain = if port.protocol == Protocol::Udp {
@@ -115,7 +119,7 @@ fn mapping(
             &port.port.to_string(),
             &node_port.to_string(),
             traffic_protocol,
-            "instance",
+            target_type.as_str(),
             &check.protocol,
             &check.interval.to_string(),
         ],
@@ -126,6 +130,7 @@ fn mapping(
         certificate: desired.tls.certificate.clone().filter(|_| is_tls),
         tls_policy: desired.tls.policy.clone().filter(|_| is_tls),
         group_name: format!("{}{hash}", prefix(service)),
+        target_type,
         node_port,
         traffic_protocol,
         check,
@@ -207,44 +212,95 @@ pub(super) fn attributes(desired: &Desired) -> BTreeMap<String, String> {
     wanted.map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-/// The rules by which a group of Nodes lets a balancer in: clients on the node ports, and checks from its subnets.
+/// Who connects to Nodes. Targets by address see the addresses of the balancer, unless clients' are kept.
+pub(super) fn clients_of_nodes(
+    desired: &Desired,
+    target_type: TargetType,
+    subnets: &[Subnet],
+) -> Vec<IpNet> {
+    let kept = desired.group_attributes.get("preserve_client_ip.enabled");
+    let is_kept = kept.is_some_and(|kept| kept == "true");
+    if target_type == TargetType::Instance || is_kept {
+        return desired.ranges.clone();
+    }
+    networks(subnets).collect()
+}
+
+fn networks(subnets: &[Subnet]) -> impl Iterator<Item = IpNet> {
+    let cidrs = subnets.iter().map(|subnet| &subnet.cidr);
+    cidrs.filter_map(|cidr| cidr.parse().ok())
+}
+
+/// The rules by which a group of Nodes lets a balancer in: clients on the node ports, and checks from its subnets. If
+/// there is no room for each, ports and networks that touch each other share one.
 pub(super) fn node_rules(
     balancer: &str,
     mappings: &[Mapping],
-    ranges: &[IpNet],
+    clients: &[IpNet],
     subnets: &[Subnet],
+    room: usize,
 ) -> Rules {
-    let Some(first) = mappings.first() else {
-        return Rules::new();
-    };
-    let protocol = if first.protocol == "UDP" {
-        "udp"
-    } else {
-        "tcp"
-    };
-    let client_ports: BTreeSet<_> = mappings.iter().map(|mapping| mapping.node_port).collect();
     let health_port = |mapping: &Mapping| mapping.check.port.parse().unwrap_or(mapping.node_port);
-    let health_ports: BTreeSet<u16> = mappings.iter().map(health_port).collect();
-    let mut rules = Rules::new();
-    let texts: Vec<_> = ranges.iter().map(ToString::to_string).collect();
-    let covers_checks = texts == [ANYWHERE] && protocol == "tcp" && health_ports == client_ports;
-    let networks = subnets
-        .iter()
-        .filter_map(|subnet| subnet.cidr.parse::<IpNet>().ok());
-    for network in networks.filter(|_| !covers_checks) {
-        for port in &health_ports {
-            let rule = port_rule("tcp", *port, *port, &network);
-            rules.insert(rule, Some(format!("{HEALTH}{balancer}")));
-        }
+    let ports = |of: &dyn Fn(&Mapping) -> u16| -> Vec<(u16, u16)> {
+        let ports: BTreeSet<_> = mappings.iter().map(of).collect();
+        ports.into_iter().map(|port| (port, port)).collect()
+    };
+    let is_udp = mappings.iter().any(|mapping| mapping.protocol == "UDP");
+    let protocol = if is_udp { "udp" } else { "tcp" };
+    let mut opened = Opened {
+        balancer,
+        protocol,
+        client_ports: ports(&|mapping| mapping.node_port),
+        health_ports: ports(&health_port),
+        clients: clients.to_vec(),
+        checkers: networks(subnets).collect(),
+    };
+    let each = opened.rules();
+    if each.len() <= room {
+        return each;
     }
-    for range in ranges {
-        for port in &client_ports {
-            let rule = port_rule(protocol, *port, *port, range);
-            rules.insert(rule, Some(format!("{CLIENT}{balancer}")));
+    opened.client_ports = joined_ports(opened.client_ports);
+    opened.health_ports = joined_ports(opened.health_ports);
+    opened.clients = joined_ranges(&opened.clients);
+    opened.checkers = joined_ranges(&opened.checkers);
+    opened.rules()
+}
+
+/// What Nodes are opened for.
+struct Opened<'a> {
+    balancer: &'a str,
+    protocol: &'a str,
+    client_ports: Vec<(u16, u16)>,
+    health_ports: Vec<(u16, u16)>,
+    clients: Vec<IpNet>,
+    checkers: Vec<IpNet>,
+}
+
+impl Opened<'_> {
+    fn rules(&self) -> Rules {
+        let mut rules = Rules::new();
+        if self.client_ports.is_empty() {
+            return rules;
         }
-        rules.insert(mtu_rule(range), Some(MTU.to_owned()));
+        let balancer = self.balancer;
+        let is_anywhere = matches!(self.clients.as_slice(), [one] if one.to_string() == ANYWHERE);
+        let is_covered =
+            is_anywhere && self.protocol == "tcp" && self.health_ports == self.client_ports;
+        for network in self.checkers.iter().filter(|_| !is_covered) {
+            for (from, to) in &self.health_ports {
+                let rule = port_rule("tcp", *from, *to, network);
+                rules.insert(rule, Some(format!("{HEALTH}{balancer}")));
+            }
+        }
+        for range in &self.clients {
+            for (from, to) in &self.client_ports {
+                let rule = port_rule(self.protocol, *from, *to, range);
+                rules.insert(rule, Some(format!("{CLIENT}{balancer}")));
+            }
+            rules.insert(mtu_rule(range), Some(MTU.to_owned()));
+        }
+        rules
     }
-    rules
 }
 
 /// Whether a rule in a group of Nodes is this balancer's. One about the MTU is shared by all whose clients come from

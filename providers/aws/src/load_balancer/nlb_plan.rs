@@ -2,18 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use cloudkeel_api::{CloudError, TargetState};
+use cloudkeel_api::CloudError;
 
 use super::Facts;
 use super::desired::{Desired, Part};
-use super::groups::{Rules, balancer_rules, diff};
-use super::nlb::{Mapping, attributes, group_name, is_rule_of, mappings, node_rules};
+use super::groups::{ROOM, Rules, balancer_rules, diff};
+use super::nlb::{
+    Mapping, attributes, clients_of_nodes, group_name, is_rule_of, mappings, node_rules,
+};
 use super::observe::{GroupState, NetworkState, Observed};
 use super::security::{self, rule_steps};
 use super::step::Step;
 use crate::annotations as key;
 use crate::client::Call;
-use crate::wire::network::{NetworkListener, TargetGroup};
+use crate::wire::network::{ALL_ZONES, NetworkListener, TargetGroup};
 
 const ABOUT: &str = "[k8s] Managed SecurityGroup for LoadBalancer";
 
@@ -38,7 +40,7 @@ pub(super) fn plan(
 fn create(desired: &Desired, have: &Observed, facts: &Facts) -> Result<Step, CloudError> {
     let invalid = |why: String| CloudError::invalid("create load balancer", why);
     desired.check_readable()?;
-    mappings(desired, &have.service, facts).map_err(invalid)?;
+    mappings(desired, &have.service, have.targets.target_type, facts).map_err(invalid)?;
     let subnets = have.subnets.clone().map_err(invalid)?;
     for (given, name) in [
         (&desired.eips, key::EIP_ALLOCATIONS.name()),
@@ -106,7 +108,8 @@ fn own_rules(desired: &Desired) -> Rules {
 
 fn update(desired: &Desired, network: &NetworkState, have: &Observed, facts: &Facts) -> Vec<Step> {
     let mut steps = Vec::new();
-    let mappings = mappings(desired, &have.service, facts).unwrap_or_default();
+    let target_type = have.targets.target_type;
+    let mappings = mappings(desired, &have.service, target_type, facts).unwrap_or_default();
     let is_known = !desired.concerns(Part::Listeners) && !desired.concerns(Part::Health);
     if is_known && !mappings.is_empty() {
         steps.extend(change_listeners(desired, &mappings, network, have));
@@ -138,7 +141,8 @@ fn update(desired: &Desired, network: &NetworkState, have: &Observed, facts: &Fa
 
 /// Whether a group can serve a port as it is: what of it cannot be changed has to be right.
 fn fits(group: &TargetGroup, mapping: &Mapping) -> bool {
-    group.port == mapping.node_port
+    group.target_type == mapping.target_type.as_str()
+        && group.port == mapping.node_port
         && group.protocol == mapping.traffic_protocol
         && group.check.protocol == mapping.check.protocol
         && group.check.interval == mapping.check.interval
@@ -272,7 +276,7 @@ fn serve_anew(
         .set("Name", &mapping.group_name)
         .set("Protocol", mapping.traffic_protocol)
         .set("Port", mapping.node_port)
-        .set("TargetType", "instance")
+        .set("TargetType", mapping.target_type.as_str())
         .set("VpcId", &network.vpc)
         .set("HealthCheckProtocol", &check.protocol)
         .set("HealthCheckPort", &check.port)
@@ -287,12 +291,11 @@ fn serve_anew(
         let call = Call::elbv2("ModifyTargetGroupAttributes").set("TargetGroupArn", NEW_GROUP);
         calls.push(call.tags("Attributes", &desired.group_attributes));
     }
-    let serving = have.targets.wanted.places.iter();
-    let serving = serving.filter(|(_, target)| target.state == TargetState::Serving);
-    let ids: Vec<_> = serving.map(|(id, _)| id.clone()).collect();
+    let ids = have.targets.changes([]).added;
+    let is_outside = |id: &String| have.targets.outside.contains(id);
     calls.extend(
         ids.chunks(BATCH)
-            .map(|ids| targets_call("RegisterTargets", NEW_GROUP, ids)),
+            .map(|ids| targets_call("RegisterTargets", NEW_GROUP, ids, is_outside)),
     );
     calls.push(listener_call(network, listener, mapping, NEW_GROUP));
     let text = format!(
@@ -302,24 +305,44 @@ fn serve_anew(
     Step::create(text, calls)
 }
 
-fn targets_call(action: &'static str, group: &str, ids: &[String]) -> Call {
+/// Targets outside the VPC get traffic from all zones.
+fn targets_call(
+    action: &'static str,
+    group: &str,
+    ids: &[String],
+    is_outside: impl Fn(&String) -> bool,
+) -> Call {
     let call = Call::elbv2(action).set("TargetGroupArn", group);
-    call.each("Targets", ids, |id| vec![("Id", id.clone())])
+    call.each("Targets", ids, |id| {
+        let zone = is_outside(id).then(|| ("AvailabilityZone", ALL_ZONES.to_owned()));
+        [("Id", id.clone())].into_iter().chain(zone).collect()
+    })
 }
 
-/// What is on its way out is not a target any more.
+/// What is on its way out is not a target any more. A group of another type is left as it is until it is replaced.
 fn change_targets(group: &GroupState, have: &Observed) -> Vec<Step> {
-    let (added, removed) = have.targets.changes(&group.targets);
     let TargetGroup { arn, name, .. } = &group.group;
-    let register = added.chunks(BATCH).map(|ids| {
+    if group.group.target_type != have.targets.target_type.as_str() {
+        return Vec::new();
+    }
+    let present = &group.targets;
+    let changes = have.targets.changes(present.iter().map(|it| it.id.clone()));
+    let register = |ids: &[String]| {
         let text = format!("register {} in {name}", ids.join(", "));
-        Step::add(text, targets_call("RegisterTargets", arn, ids))
-    });
-    let deregister = removed.chunks(BATCH).map(|ids| {
+        let is_outside = |id: &String| have.targets.outside.contains(id);
+        Step::add(text, targets_call("RegisterTargets", arn, ids, is_outside))
+    };
+    let deregister = changes.removed.chunks(BATCH).map(|ids| {
         let text = format!("deregister {} from {name}", ids.join(", "));
-        Step::remove(text, targets_call("DeregisterTargets", arn, ids))
+        let is_outside = |id: &String| present.iter().any(|it| it.id == *id && it.is_for_all_zones);
+        Step::remove(
+            text,
+            targets_call("DeregisterTargets", arn, ids, is_outside),
+        )
     });
-    register.chain(deregister).collect()
+    let first = changes.added.chunks(BATCH).map(register);
+    let then = changes.added_then.chunks(BATCH).map(register);
+    first.chain(deregister).chain(then).collect()
 }
 
 fn change_check(group: &GroupState, mapping: &Mapping) -> Option<Step> {
@@ -394,17 +417,19 @@ fn change_node_rules(desired: &Desired, mappings: &[Mapping], have: &Observed) -
     let (Ok(wanted), Ok(subnets)) = (&have.targets.node_groups, &have.subnets) else {
         return Vec::new();
     };
-    let rules = node_rules(&desired.name, mappings, &desired.ranges, subnets);
+    let clients = clients_of_nodes(desired, have.targets.target_type, subnets);
     let mut steps = Vec::new();
     for group in &have.groups {
-        let none = Rules::new();
-        let of_group = if wanted.contains(&group.id) {
-            &rules
-        } else {
-            &none
-        };
         let is_ours = is_rule_of(&desired.name, &group.rules);
-        let (add, mut remove) = diff(&group.rules, of_group, is_ours);
+        let others = group.rules.iter();
+        let others = others.filter(|(rule, about)| !is_ours(rule, about.as_deref()));
+        let room = ROOM.saturating_sub(others.count());
+        let of_group = if wanted.contains(&group.id) {
+            node_rules(&desired.name, mappings, &clients, subnets, room)
+        } else {
+            Rules::new()
+        };
+        let (add, mut remove) = diff(&group.rules, &of_group, is_ours);
         if !have.targets.wanted.unresolved.is_empty() {
             remove.clear();
         }

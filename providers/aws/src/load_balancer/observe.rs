@@ -1,16 +1,16 @@
 //! What is there, whose it is, and what the Service asks for.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use cloudkeel_api::{BalancerRef, CloudError, DesiredState, ErrorKind, ServiceRef, TargetState};
-use cloudkeel_toolkit::{Capacity, DesiredTargets, TargetChange};
+use cloudkeel_api::{BalancerRef, CloudError, DesiredState, ErrorKind, Failures, ServiceRef};
 
 use super::AwsBalancers;
 use super::desired::{Desired, kind_of};
 use super::find::Shared;
+use super::targets::Targets;
 use crate::config::BalancerType;
-use crate::wire::classic::{ClassicAttributes, ClassicBalancer};
-use crate::wire::network::{NetworkBalancer, NetworkListener, TargetGroup};
+use crate::wire::classic::{ClassicAttributes, ClassicBalancer, InstanceHealth};
+use crate::wire::network::{GroupTarget, NetworkBalancer, NetworkListener, TargetGroup};
 use crate::wire::{SecurityGroup, Subnet, Tags};
 
 pub(super) const OPERATION: &str = "observe load balancer";
@@ -34,6 +34,8 @@ pub(crate) struct Observed {
     pub(super) targets: Targets,
     /// Target groups of the Service that no listener leads to any more.
     pub(super) leftovers: Vec<TargetGroup>,
+    /// What is asked for beyond the limits of the account.
+    pub(super) over_limits: Vec<Failures>,
 }
 
 /// A classic balancer.
@@ -43,6 +45,8 @@ pub(super) struct Classic {
     pub(super) attributes: ClassicAttributes,
     /// `None` if they may not be read.
     pub(super) tags: Option<Tags>,
+    /// Empty if it may not be read.
+    pub(super) health: Vec<InstanceHealth>,
 }
 
 /// A network balancer.
@@ -69,39 +73,10 @@ impl NetworkState {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct GroupState {
     pub(super) group: TargetGroup,
-    pub(super) targets: BTreeSet<String>,
+    /// Without those that are on their way out.
+    pub(super) targets: Vec<GroupTarget>,
     /// Read only if the Service asks for some.
     pub(super) attributes: BTreeMap<String, String>,
-}
-
-/// Nodes as targets.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Targets {
-    pub(super) wanted: DesiredTargets<String>,
-    /// The security groups that have to let the balancer in, or why they are not known.
-    pub(super) node_groups: Result<BTreeSet<String>, String>,
-    /// Nodes whose instance is not there.
-    pub(super) missing: Vec<String>,
-}
-
-impl Targets {
-    /// The instances to register and to deregister where these are registered.
-    pub(super) fn changes(&self, present: &BTreeSet<String>) -> (Vec<String>, Vec<String>) {
-        let present = present.iter().cloned();
-        let present = present.map(|id| (id, TargetState::Serving)).collect();
-        let diff = self
-            .wanted
-            .diff(&present, 0, Capacity::UNLIMITED, |_| false);
-        let (mut added, mut removed) = (Vec::new(), Vec::new());
-        for change in diff.changes {
-            match change {
-                TargetChange::Add { target, .. } => added.push(target),
-                TargetChange::Remove { target, .. } => removed.push(target),
-                TargetChange::Drain(_) => {}
-            }
-        }
-        (added, removed)
-    }
 }
 
 impl Observed {
@@ -115,12 +90,9 @@ impl Observed {
             network: None,
             groups: Vec::new(),
             subnets: Ok(Vec::new()),
-            targets: Targets {
-                wanted: DesiredTargets::default(),
-                node_groups: Ok(BTreeSet::new()),
-                missing: Vec::new(),
-            },
+            targets: Targets::default(),
             leftovers: Vec::new(),
+            over_limits: Vec::new(),
         }
     }
 }
@@ -149,6 +121,9 @@ impl AwsBalancers {
                 let found = self.find_classic(&name, shared).await?;
                 let tags = |classic: &Classic| classic.tags.clone();
                 have.classic = self.ours(found, tags, &mut have.is_foreign, desired)?;
+                if let Some(classic) = have.classic.as_mut().filter(|_| is_present) {
+                    classic.health = self.instance_health(&classic.balancer).await?;
+                }
             }
             BalancerType::Nlb => {
                 let found = self.find_network(&name, shared).await?;

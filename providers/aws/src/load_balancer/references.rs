@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cloudkeel_api::{CloudError, ErrorKind, LoadBalancerSpec, Priority};
-use cloudkeel_toolkit::DesiredTargets;
 
 use super::AwsBalancers;
 use super::classic;
 use super::find::Shared;
 use super::groups::node_groups;
 use super::nlb;
-use super::observe::{OPERATION, Observed, Targets};
+use super::observe::{OPERATION, Observed};
 use super::subnets::Network;
+use super::targets::{Reach, TargetType, address_of_instance, refusal};
 use crate::client::Call;
 use crate::config::BalancerType;
 use crate::id::AwsId;
@@ -21,6 +21,7 @@ use crate::tags::CLUSTER_PREFIX;
 use crate::wire::{Ec2Instance, SecurityGroup};
 
 const TARGET_MISSING: &str = "TargetNotFound";
+const TARGET_REFUSED: &str = "TargetRefused";
 
 /// How old the list of instances may be that targets are found in. An unknown one is looked for at once.
 const INSTANCES_FRESH: Duration = Duration::from_mins(10);
@@ -128,7 +129,7 @@ impl AwsBalancers {
         spec: &LoadBalancerSpec,
         have: &mut Observed,
     ) -> Result<(), CloudError> {
-        let Some(desired) = have.desired.clone() else {
+        let Some(mut desired) = have.desired.clone() else {
             return Ok(());
         };
         let read = || Network::read(&self.account);
@@ -140,7 +141,22 @@ impl AwsBalancers {
             network.named(&desired.subnets)
         };
         let instances = self.instances_for(spec).await?;
-        have.targets = targets(spec, &instances);
+        let network_state = have.network.as_ref();
+        let present = network_state.and_then(TargetType::of);
+        let reach = Reach {
+            instances: &instances,
+            subnets: network.subnets(),
+            present,
+            refusal: refusal(
+                &desired,
+                present,
+                network_state,
+                self.facts.manages_nlb_groups,
+            ),
+        };
+        have.targets = reach.targets(spec);
+        self.fit(&mut desired, have).await?;
+        have.desired = Some(desired.clone());
         if !self.facts.disable_ingress {
             self.find_node_groups(&instances, have).await?;
         }
@@ -151,6 +167,10 @@ impl AwsBalancers {
                 self.facts.cluster.key()
             );
             self.events.warn(&have.service, TARGET_MISSING, message);
+        }
+        for (node, why) in &have.targets.refused {
+            let message = format!("{node} gets no traffic from the load balancer: {why}");
+            self.events.warn(&have.service, TARGET_REFUSED, message);
         }
         let unsupported = &desired.unsupported;
         self.events.unsupported(&have.service, "AWS", unsupported);
@@ -179,9 +199,11 @@ impl AwsBalancers {
         have: &mut Observed,
     ) -> Result<(), CloudError> {
         let wanted = &have.targets.wanted.places;
-        let of_targets = instances
-            .iter()
-            .filter(|instance| wanted.contains_key(&instance.id));
+        let is_target = |instance: &&Ec2Instance| {
+            let address = address_of_instance(instance);
+            wanted.contains_key(&instance.id) || address.is_some_and(|it| wanted.contains_key(it))
+        };
+        let of_targets = instances.iter().filter(is_target);
         have.targets.node_groups = node_groups(of_targets, &have.groups, &self.facts.cluster);
         let Ok(ids) = &have.targets.node_groups else {
             return Ok(());
@@ -193,34 +215,5 @@ impl AwsBalancers {
             have.groups.extend(self.ec2_list(call).await?);
         }
         Ok(())
-    }
-}
-
-/// Nodes as targets: their instances, as far as those are there.
-fn targets(spec: &LoadBalancerSpec, instances: &[Ec2Instance]) -> Targets {
-    let mut missing = Vec::new();
-    let wanted = DesiredTargets::resolve(spec, |target| {
-        let node = &target.node;
-        let Some(id) = &node.provider_id else {
-            return Err("it has no provider ID yet".to_owned());
-        };
-        let id = match AwsId::read(id) {
-            Ok(AwsId::Instance(id)) => id,
-            Ok(AwsId::Fargate(_)) => return Err("Fargate Nodes are no targets".to_owned()),
-            Err(error) => return Err(error.to_string()),
-        };
-        let is_live = |instance: &&Ec2Instance| {
-            instance.id == id && !matches!(instance.state.as_str(), "terminated" | "shutting-down")
-        };
-        if instances.iter().any(|instance| is_live(&instance)) {
-            return Ok(id);
-        }
-        missing.push(format!("{} ({id})", node.name));
-        Err("its instance is not there, or lacks the cluster's tag".to_owned())
-    });
-    Targets {
-        wanted,
-        node_groups: Ok(BTreeSet::new()),
-        missing,
     }
 }

@@ -44,6 +44,11 @@ impl Network {
         })
     }
 
+    /// All subnets of the VPC.
+    pub(super) fn subnets(&self) -> &[Subnet] {
+        &self.subnets
+    }
+
     /// The subnets of these IDs or names, all of which have to be there.
     pub(super) fn named(&self, names: &[String]) -> Result<Vec<Subnet>, String> {
         let mut found = Vec::new();

@@ -1,18 +1,22 @@
 //! Plans: equal state is no step, and each difference is its own.
 
+mod addresses;
+mod limits;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use cloudkeel_api::{
-    Affinity, ClusterIdentity, HealthProbe, Ingress, Listener, LoadBalancerSpec, Protocol,
-    ServiceRef, TargetState,
+    Affinity, ClusterIdentity, HealthProbe, HealthState, Ingress, Listener, LoadBalancerSpec,
+    Protocol, ServiceRef, TargetState,
 };
 use cloudkeel_toolkit::DesiredTarget;
 
-use super::groups::{Rules, balancer_rules, group_rule};
+use super::groups::{ROOM, Rules, balancer_rules, group_rule};
 use super::observe::{Classic, GroupState};
+use super::targets::TargetType;
 use super::*;
 use crate::wire::classic::{ClassicAttributes, ClassicBalancer};
-use crate::wire::network::{NetworkBalancer, NetworkListener, TargetGroup};
+use crate::wire::network::{GroupTarget, NetworkBalancer, NetworkListener, TargetGroup};
 use crate::wire::{SecurityGroup, Subnet};
 
 const NAME: &str = "a123456781234123412341234567 89ab";
@@ -115,6 +119,7 @@ fn settled(spec: &LoadBalancerSpec) -> Observed {
             ..ClassicAttributes::default()
         },
         tags: Some(desired.tags.clone()),
+        health: Vec::new(),
     });
     have.desired = Some(desired);
     have
@@ -382,11 +387,20 @@ fn the_published_name_says_of_which_kind_a_balancer_is() {
     }
 }
 
+fn registered(id: &str, health: HealthState) -> GroupTarget {
+    GroupTarget {
+        id: id.to_owned(),
+        is_for_all_zones: false,
+        is_draining: false,
+        health,
+    }
+}
+
 /// The state in which a network balancer of the Service is right.
 fn settled_network(spec: &LoadBalancerSpec) -> Observed {
     let desired = Desired::of(spec, &facts()).unwrap();
     let mut have = settled(&service(&[]));
-    let mapping = nlb::mappings(&desired, &have.service, &facts())
+    let mapping = nlb::mappings(&desired, &have.service, TargetType::Instance, &facts())
         .unwrap()
         .remove(0);
     let subnets = have.subnets.clone().unwrap();
@@ -395,6 +409,7 @@ fn settled_network(spec: &LoadBalancerSpec) -> Observed {
         std::slice::from_ref(&mapping),
         &desired.ranges,
         &subnets,
+        ROOM,
     );
     (have.kind, have.classic) = (BalancerType::Nlb, None);
     have.groups = vec![group("sg-nodes", "nodes", rules)];
@@ -422,12 +437,13 @@ fn settled_network(spec: &LoadBalancerSpec) -> Observed {
             group: TargetGroup {
                 arn: "arn:group".to_owned(),
                 name: mapping.group_name,
+                target_type: "instance".to_owned(),
                 protocol: "TCP".to_owned(),
                 port: 30_080,
                 check: mapping.check,
                 balancers: ["arn:lb".to_owned()].into(),
             },
-            targets: ["i-1".to_owned()].into(),
+            targets: vec![registered("i-1", HealthState::Healthy)],
             attributes: BTreeMap::new(),
         }],
         vpc: "vpc-1".to_owned(),

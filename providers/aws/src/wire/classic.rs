@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use cloudkeel_api::HealthState;
 use cloudkeel_toolkit::HasId;
 use cloudkeel_toolkit::xml::Element;
 
@@ -118,6 +119,29 @@ impl HasId for ClassicBalancer {
 
     fn id(&self) -> String {
         self.name.clone()
+    }
+}
+
+/// Whether an instance answers the check of its balancer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct InstanceHealth {
+    pub(crate) id: String,
+    pub(crate) state: HealthState,
+}
+
+impl FromXml for InstanceHealth {
+    fn from_xml(element: &Element) -> Result<Self, String> {
+        let state = element.text_at("State").unwrap_or_default();
+        // While it is being registered, the balancer itself is the reason.
+        let is_failing = element.text_at("ReasonCode") != Some("ELB");
+        Ok(Self {
+            id: element.value_at("InstanceId")?,
+            state: match state {
+                "InService" => HealthState::Healthy,
+                "OutOfService" if is_failing => HealthState::Unhealthy,
+                _ => HealthState::Unknown,
+            },
+        })
     }
 }
 

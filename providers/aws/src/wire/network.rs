@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use cloudkeel_api::HealthState;
 use cloudkeel_toolkit::HasId;
 use cloudkeel_toolkit::xml::Element;
 
@@ -96,6 +97,8 @@ pub(crate) struct NetworkCheck {
 pub(crate) struct TargetGroup {
     pub(crate) arn: String,
     pub(crate) name: String,
+    /// `instance`, `ip` or another, for life.
+    pub(crate) target_type: String,
     pub(crate) protocol: String,
     pub(crate) port: u16,
     pub(crate) check: NetworkCheck,
@@ -109,6 +112,7 @@ impl FromXml for TargetGroup {
         Ok(Self {
             arn: element.value_at("TargetGroupArn")?,
             name: element.value_at("TargetGroupName")?,
+            target_type: text(element, "TargetType").unwrap_or_default(),
             protocol: text(element, "Protocol").unwrap_or_default(),
             port: element.value_at("Port").unwrap_or_default(),
             check: NetworkCheck {
@@ -132,18 +136,32 @@ impl HasId for TargetGroup {
     }
 }
 
-/// A target of a group, and whether it is on its way out.
+/// The zone of targets that are outside the VPC: they get traffic from all zones.
+pub(crate) const ALL_ZONES: &str = "all";
+
+/// A target of a group: an instance, or an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TargetHealth {
+pub(crate) struct GroupTarget {
     pub(crate) id: String,
+    /// Whether it was registered for all zones.
+    pub(crate) is_for_all_zones: bool,
+    /// Whether it is on its way out.
     pub(crate) is_draining: bool,
+    pub(crate) health: HealthState,
 }
 
-impl FromXml for TargetHealth {
+impl FromXml for GroupTarget {
     fn from_xml(element: &Element) -> Result<Self, String> {
+        let state = element.text_at("TargetHealth/State").unwrap_or_default();
         Ok(Self {
             id: element.value_at("Target/Id")?,
-            is_draining: element.text_at("TargetHealth/State") == Some("draining"),
+            is_for_all_zones: element.text_at("Target/AvailabilityZone") == Some(ALL_ZONES),
+            is_draining: state == "draining",
+            health: match state {
+                "healthy" => HealthState::Healthy,
+                "unhealthy" | "unhealthy.draining" => HealthState::Unhealthy,
+                _ => HealthState::Unknown,
+            },
         })
     }
 }

@@ -234,6 +234,7 @@ impl TestCloud for AwsTestCloud {
         Samples {
             secrets: vec!["kit-secret-key".to_owned()],
             page_size: Some(1000),
+            outside_target: (!is_classic).then(|| NodeAddress::internal([192, 168, 7, 7].into())),
             annotations: if is_classic { CLASSIC } else { NETWORK }.to_vec(),
             node_selector: Some("service.beta.kubernetes.io/aws-load-balancer-target-node-labels"),
             ..Samples::default()

@@ -23,17 +23,18 @@ const BOTH: &str = "
     load-balancers/removed-labels-make-no-second, load-balancers/released-may-be-adopted: AWS's tags do not name a Service by its UID
     load-balancers/sctp, load-balancers/affinity, load-balancers/algorithm, load-balancers/chosen-address,
     load-balancers/dual-stack, load-balancers/name, load-balancers/name-taken-back, load-balancers/size,
-    load-balancers/size-taken-back, load-balancers/drain, load-balancers/targets-by-address: AWS's load balancers do not have it
+    load-balancers/size-taken-back, load-balancers/drain: AWS's load balancers do not have it
     load-balancers/internal: the scheme of a load balancer cannot be changed
     load-balancers/hostname: a load balancer publishes a name, not addresses
-    load-balancers/targets-over-the-limit, load-balancers/listeners-over-the-limit: the limit is a quota of the account, which moto does not have
+    load-balancers/targets-over-the-limit: a load balancer takes a thousand targets or more
     load-balancers/shared-*: each Service has a load balancer of its own
     load-balancers/slow-jobs-are-pending: moto's load balancers are there at once
 ";
 
 const CLASSIC: &str = "
     instances/truncated-page-is-an-error, instances/lost-page-is-an-error, instances/list-costs-its-pages: EC2 announces no total, so a page that is cut short is not seen; a page has 1,000 instances
-    load-balancers/udp, load-balancers/mixed-protocols, load-balancers/protected-is-kept: AWS's load balancers do not have it
+    load-balancers/udp, load-balancers/mixed-protocols, load-balancers/protected-is-kept,
+    load-balancers/targets-by-address: AWS's load balancers do not have it
     load-balancers/health-check-by-traffic-policy, load-balancers/health-check-per-port: a classic load balancer has one health check, of its first port
     routes/ipv6: only IPv4 is routed to instances, as by the Go CCM
     webhooks/*: the provider has none

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cloudkeel_api::{
     BalancerRef, CloudProvider, ClusterIdentity, DesiredState, HealthCheck, Listener,
-    LoadBalancerSpec, NodeFacts, Outcome, ProviderContext, ServiceRef, Target,
+    LoadBalancerSpec, LoadBalancerStatus, NodeFacts, Outcome, ProviderContext, ServiceRef, Target,
 };
 use cloudkeel_provider_aws::{AwsProvider, Config};
 use serde_json::{Value, json};
@@ -86,11 +86,11 @@ impl Lab {
     }
 
     /// Applies a spec until nothing is left to do.
-    pub(crate) async fn settle(&self, spec: &LoadBalancerSpec) {
+    pub(crate) async fn settle(&self, spec: &LoadBalancerSpec) -> LoadBalancerStatus {
         let balancers = self.provider.load_balancers().unwrap();
         for _ in 0..20 {
             match balancers.apply(DesiredState::Present(spec)).await.unwrap() {
-                Outcome::Settled { .. } => return,
+                Outcome::Settled { status, .. } => return status,
                 Outcome::Pending { .. } => {}
                 other => panic!("{other:?}"),
             }

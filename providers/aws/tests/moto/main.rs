@@ -7,6 +7,7 @@
     reason = "tests fail loudly"
 )]
 
+mod addresses;
 mod calls;
 mod chain;
 mod lab;

@@ -5,6 +5,7 @@ use cloudkeel_api::{
     Severity, TrafficPolicy, UnknownAnnotation, names, unknown_annotations,
 };
 
+use crate::service::owner::ServiceOwner;
 use crate::view::ServiceView;
 use crate::wellknown::SOURCE_RANGES_ANNOTATION;
 
@@ -31,6 +32,22 @@ impl Warning {
     fn unsupported(key: &str, what: &str) -> Self {
         let message = format!("{key}: this cloud's load balancers cannot {what}");
         Self::new("UnsupportedLoadBalancerOption", message)
+    }
+
+    /// The clouds whose Nodes a balancer of this type should send traffic to, and cannot.
+    pub fn of_other_clouds(owner: &ServiceOwner, features: Features) -> Option<Self> {
+        let others = owner.target_clouds.iter();
+        let others: Vec<_> = others.filter(|cloud| **cloud != owner.cloud).collect();
+        let is_lacking = !others.is_empty() && !features.targets_by_address;
+        let names: Vec<_> = others.into_iter().map(String::as_str).collect();
+        is_lacking.then(|| {
+            let message = format!(
+                "loadBalancers.targets.clouds: load balancers of this type in {} cannot send traffic to Nodes of {}",
+                owner.cloud,
+                names.join(", ")
+            );
+            Self::new("UnsupportedLoadBalancerOption", message)
+        })
     }
 
     /// What still works, unless there is the better way too.

@@ -74,7 +74,8 @@ impl ServiceController {
         draft.spec.options.keeps_draining = self.inherited_drain(service).is_some();
         let unknown = balancers.unknown_annotations(&service.annotations);
         let unknown = unknown.into_iter().map(Warning::from);
-        draft.warnings.extend(unknown);
+        let others = Warning::of_other_clouds(owner, features);
+        draft.warnings.extend(unknown.chain(others));
         Ok((draft, keys))
     }
 

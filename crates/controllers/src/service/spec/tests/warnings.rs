@@ -205,3 +205,29 @@ fn a_plain_check_with_the_policy_local_is_reported() {
         assert_eq!(is_reported, expected, "{case}: {reasons:?}");
     }
 }
+
+#[test]
+fn other_clouds_that_are_no_targets_are_named() {
+    let mut owner = crate::service::fixtures::owner("fsn", true, None);
+    let without = Features {
+        targets_by_address: false,
+        ..ABLE
+    };
+    let of = |owner: &_, features| {
+        Warning::of_other_clouds(owner, features).map(|warning| warning.message)
+    };
+    assert_eq!(of(&owner, without), None);
+    owner.target_clouds = vec!["fsn".to_owned()];
+    assert_eq!(
+        of(&owner, without),
+        None,
+        "its own Nodes are none of another cloud"
+    );
+    owner.target_clouds = ["fsn", "dc1", "dc2"].map(str::to_owned).to_vec();
+    assert_eq!(of(&owner, ABLE), None);
+    let message = of(&owner, without).unwrap();
+    assert!(
+        message.ends_with("in fsn cannot send traffic to Nodes of dc1, dc2"),
+        "{message}"
+    );
+}
