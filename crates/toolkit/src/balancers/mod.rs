@@ -5,6 +5,7 @@ mod listeners;
 mod owner_labels;
 mod owner_tag;
 mod ownership;
+mod parts;
 mod shared_list;
 mod tagged;
 mod targets;
@@ -20,6 +21,10 @@ pub use self::listeners::{
 pub use self::owner_labels::{Labels, OwnerLabels, ServiceLabel};
 pub use self::owner_tag::OwnerTag;
 pub use self::ownership::{Candidates, Classified, CloudBalancer, Namesakes, Owner};
+pub use self::parts::{
+    Parts, SHARED_BALANCER_LEFT, SHARED_LABEL, SharedParts, forget_parts, is_shared,
+    labelled_as_shared, shared_balancer_left, unshareable,
+};
 pub use self::shared_list::{PendingLookups, SharedList};
 pub use self::tagged::{TaggedBalancer, TaggedBalancers};
 pub use self::targets::{
