@@ -211,6 +211,9 @@ mod tests {
         let long = node("dee.example.com", None, None);
         let short = node("a.other", None, None);
         let ambiguous = node("b", None, None);
+        let mut asking = node("b", None, None);
+        let ip = "fd00::1, 10.0.0.2".to_owned();
+        asking.annotations.insert(PROVIDED_NODE_IP.to_owned(), ip);
         for (case, node, matchers, expected) in [
             ("by name", &plain, &[Name, SystemUuid][..], &["c://1"][..]),
             ("by UUID", &plain, &[SystemUuid, Name], &["c://2"]),
@@ -220,6 +223,12 @@ mod tests {
                 &long,
                 &[Name, SystemUuid, Fqdn],
                 &["c://4"],
+            ),
+            (
+                "by the address that it asks for",
+                &asking,
+                &[InternalIp],
+                &["c://2"],
             ),
             ("not by a name without domain", &plain, &[Fqdn], &[]),
             ("by the short name", &short, &[Name, ShortName], &["c://1"]),
