@@ -51,7 +51,7 @@ pub use self::balancers::{
     SharedList, SharedParts, TaggedBalancer, TaggedBalancers, TargetChange, TargetDiff, address_of,
     balancer_name, diff_listeners, forget_parts, ingress, instance_of, internal_ip, is_referenced,
     is_refusal, is_shared, labelled_as_shared, named_balancer, one_each, shared_balancer_left,
-    unresolved, unshareable,
+    through_balancer, unresolved, unshareable,
 };
 pub use self::client::{
     ApiCall, ApiMetrics, Instruments, MetricLabels, MetricNames, MetricsServer, Pages, TokenApi,

@@ -25,7 +25,7 @@ use cloudkeel_api::{
 };
 use cloudkeel_toolkit::{
     CloudBalancer, EventRecorder, RecentSet, SharedList, SharedParts, SharedRead, forget_parts,
-    ingress, one_each,
+    ingress, one_each, through_balancer,
 };
 
 use self::apply::FULL_FOR;
@@ -38,6 +38,7 @@ pub use self::owner_labels::{CLUSTER_UID, SERVICE_UID};
 use self::service::without_node_port;
 use self::step::Step;
 use crate::annotations as key;
+use crate::annotations::ServiceProtocol;
 use crate::client::{Login, requests};
 use crate::config::{BalancerDefaults, Config};
 use crate::instances::Servers;
@@ -231,7 +232,10 @@ fn report(desired: DesiredState<'_>, have: &Observed, facts: &Facts) -> Report {
     let private = private.filter(|_| asked.private_ingress);
     let addresses = ipv4.into_iter().chain(ipv6).chain(private);
     let is_proxied = asked.proxy_protocol == Some(true);
-    let ingress = ingress(asked.hostname.as_ref(), addresses, is_proxied);
+    let mut ingress = ingress(asked.hostname.as_ref(), addresses, is_proxied);
+    if asked.protocol != ServiceProtocol::Tcp {
+        ingress = through_balancer(&spec.balancer_ref, ingress);
+    }
     Report {
         unmet,
         status: LoadBalancerStatus {
