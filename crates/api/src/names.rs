@@ -56,10 +56,9 @@ pub const LB_RETAIN: AnnotationKey<bool> = AnnotationKey::new(
 /// Service annotation: whether the balancer is the Service's alone.
 pub const LB_EXCLUSIVE: AnnotationKey<bool> = AnnotationKey::new(
     "cloudkeel.dev/lb-exclusive",
-    "Whether the load balancer is the Service's alone. With `false`, listeners and targets of other clients on it are left \
-     alone, and the load balancer as a whole is not changed. A value that cannot be read leaves them alone too.",
-)
-.with_default("true");
+    "Whether the load balancer is the Service's alone, as it is by default. With `false`, listeners and targets of other \
+     clients on it are left alone, and the load balancer as a whole is not changed.",
+);
 
 /// Service annotation: which parts of a shared balancer are the Service's.
 pub const LB_OWN_PARTS: AnnotationKey<String> = AnnotationKey::new(

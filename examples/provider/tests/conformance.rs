@@ -47,6 +47,7 @@ const GAPS: &[(&str, &str)] = &[
     ("load-balancers/sctp", TCP),
     ("load-balancers/mixed-protocols", TCP),
     ("load-balancers/shared-*", OWN),
+    ("load-balancers/foreign-parts-*", EXERCISE),
     ("volumes/*", NONE),
     ("webhooks/*", NONE),
     ("background/*", NONE),

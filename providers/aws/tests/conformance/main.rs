@@ -59,6 +59,7 @@ const GAPS: &[(&str, &str)] = &[
     ("load-balancers/removed-labels-make-no-second", NO_UID),
     ("load-balancers/released-may-be-adopted", NO_UID),
     ("load-balancers/shared-*", OWN),
+    ("load-balancers/foreign-parts-*", NO_UID),
     ("load-balancers/protected-is-kept", NOT_HERE),
     ("load-balancers/slow-jobs-are-pending", AT_ONCE),
     (
@@ -99,6 +100,7 @@ const NLB_GAPS: &[(&str, &str)] = &[
     ("load-balancers/removed-labels-make-no-second", NO_UID),
     ("load-balancers/released-may-be-adopted", NO_UID),
     ("load-balancers/shared-*", OWN),
+    ("load-balancers/foreign-parts-*", NO_UID),
     ("load-balancers/slow-jobs-are-pending", AT_ONCE),
     (
         "load-balancers/source-ranges",

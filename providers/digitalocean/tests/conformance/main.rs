@@ -13,6 +13,8 @@ const ONE_CHECK: &str = "a load balancer has one check";
 const NO_LIMIT: &str = "the API names no limit";
 const NO_CHOICE: &str = "the API no longer lets it be chosen";
 const CREATE_ONLY: &str = "it is made internal, and cannot change later";
+const NOT_SHARED: &str =
+    "a change replaces all of a load balancer, so nothing of it can be left alone";
 const UNPROTECTED: &str = "nothing is protected from deletion";
 
 const GAPS: &[(&str, &str)] = &[
@@ -28,6 +30,7 @@ const GAPS: &[(&str, &str)] = &[
     ("load-balancers/targets-over-the-limit", NO_LIMIT),
     ("load-balancers/listeners-over-the-limit", NO_LIMIT),
     ("load-balancers/shared-*", OWN),
+    ("load-balancers/foreign-parts-*", NOT_SHARED),
     ("load-balancers/protected-is-kept", UNPROTECTED),
     ("routes/*", NONE),
     ("volumes/*", NONE),

@@ -40,9 +40,11 @@ pub(super) fn plan(
             Ok(deleted.map(|b| Step::Delete { id: b.id }).collect())
         }
         (DesiredState::Released(_), _) => {
+            // Who adopts it has to know that its parts are not one owner's.
+            let is_shared = have.shared.is_some();
             let release = |b: &LoadBalancer| Step::Release {
                 id: b.id,
-                labels: OWNER.removed(&b.labels),
+                labels: labelled_as_shared(OWNER.removed(&b.labels), is_shared),
             };
             Ok(ours.map(release).collect())
         }

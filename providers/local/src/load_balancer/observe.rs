@@ -196,7 +196,7 @@ impl LocalBalancers {
 }
 
 /// What is there and asked for.
-fn observed(
+pub(super) fn observed(
     spec: &LoadBalancerSpec,
     found: Classified<Balancer>,
     desired: Desired,

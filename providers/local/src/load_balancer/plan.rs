@@ -28,7 +28,10 @@ pub(super) fn plan(
             let absent = |balancer| absent(balancer, have.shared.as_ref());
             Ok(have.found.ours.iter().flat_map(absent).collect())
         }
-        DesiredState::Released(_) => Ok(have.found.ours.iter().map(release).collect()),
+        DesiredState::Released(_) => {
+            let retain = |balancer| retain(balancer, have.shared.is_some());
+            Ok(have.found.ours.iter().map(retain).collect())
+        }
     }
 }
 
@@ -109,10 +112,15 @@ fn absent(balancer: &Balancer, shared: Option<&SharedParts>) -> Vec<Step> {
 
 /// Without its owner labels it is no longer ours.
 fn release(balancer: &Balancer) -> Step {
+    retain(balancer, false)
+}
+
+/// The same with all of its parts: who adopts it has to know that they are not one owner's.
+fn retain(balancer: &Balancer, is_shared: bool) -> Step {
     Step::Release {
         id: balancer.id,
         version: balancer.version,
-        labels: OWNER.removed(&balancer.labels),
+        labels: labelled_as_shared(OWNER.removed(&balancer.labels), is_shared),
     }
 }
 

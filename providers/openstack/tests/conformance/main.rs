@@ -11,6 +11,7 @@ const NOT_SHOWN: &str = "a deleted server is not shown any more";
 const CREATE_ONLY: &str = "a load balancer keeps its flavor";
 const NO_TARGETS: &str = "the port of a check is said of each target, and the check has none";
 const NO_LIMIT: &str = "Octavia names no limit";
+const SHARED_BY_SERVICES: &str = "load balancers are shared by Services, each with its tag";
 const NONE: &str = "OpenStack's provider has none";
 
 const GAPS: &[(&str, &str)] = &[
@@ -18,6 +19,7 @@ const GAPS: &[(&str, &str)] = &[
     ("instances/lost-page-is-an-error", NO_TOTALS),
     ("instances/list-costs-its-pages", PORTS),
     ("instances/terminated-*", NOT_SHOWN),
+    ("load-balancers/foreign-parts-*", SHARED_BY_SERVICES),
     ("load-balancers/size", CREATE_ONLY),
     ("load-balancers/size-taken-back", CREATE_ONLY),
     ("load-balancers/health-check-by-http", NO_TARGETS),
