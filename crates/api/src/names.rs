@@ -53,6 +53,19 @@ pub const LB_RETAIN: AnnotationKey<bool> = AnnotationKey::new(
 )
 .with_default("false");
 
+/// Service annotation: whether the balancer is the Service's alone.
+pub const LB_EXCLUSIVE: AnnotationKey<bool> = AnnotationKey::new(
+    "cloudkeel.dev/lb-exclusive",
+    "Whether the load balancer is the Service's alone, as it is by default. With `false`, listeners and targets of other \
+     clients on it are left alone, and the load balancer as a whole is not changed.",
+);
+
+/// Service annotation: which parts of a shared balancer are the Service's.
+pub const LB_OWN_PARTS: AnnotationKey<String> = AnnotationKey::new(
+    "cloudkeel.dev/lb-own-parts",
+    "Written by cloudkeel: which listeners and targets of a shared load balancer are the Service's. Leave it as it is.",
+);
+
 /// Service annotation: name of the balancer.
 pub const LB_NAME: AnnotationKey<String> = AnnotationKey::new(
     "cloudkeel.dev/lb-name",
@@ -166,12 +179,14 @@ pub const LB_IP_MODE: AnnotationKey<IpMode> = AnnotationKey::new(
 
 /// Every annotation of our own, for the reference page and for finding typos.
 pub fn annotation_docs() -> Vec<KeyDoc> {
-    let keys: [&dyn Documented; 23] = [
+    let keys: [&dyn Documented; 25] = [
         &HOLD,
         &DELETE_NOW,
         &PAUSED,
         &ADOPT,
         &LB_RETAIN,
+        &LB_EXCLUSIVE,
+        &LB_OWN_PARTS,
         &LB_NAME,
         &LB_INTERNAL,
         &LB_TYPE,

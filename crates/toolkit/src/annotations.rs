@@ -36,7 +36,8 @@ macro_rules! annotations {
     (
         $(#[$meta:meta])*
         $vis:vis const $prefix_name:ident = $prefix:literal;
-        $($(#[default($default:literal)])? $(#[unset($unset:literal)])? $key:ident: $type:ty = $name:tt, $help:literal;)+
+        $($(#[default($default:literal)])? $(#[unset($unset:literal)])?
+            $(#[choices($($choice:literal),+)])? $(#[range($lowest:literal, $highest:literal)])? $key:ident: $type:ty = $name:tt, $help:literal;)+
     ) => {
         $(#[$meta])*
         $vis const $prefix_name: &str = $prefix;
@@ -47,7 +48,7 @@ macro_rules! annotations {
                 $crate::reexport::cloudkeel_api::AnnotationKey::new(
                     $crate::annotation_name!($prefix, $name),
                     $help,
-                )$(.with_default($default))?$(.with_unset($unset))?;
+                )$(.with_default($default))?$(.with_unset($unset))?$(.with_choices(&[$($choice),+]))?$(.with_range($lowest, $highest))?;
         )+
 
         /// Every annotation, for the reference page and for finding typos.

@@ -17,7 +17,8 @@ const GAPS: &str = "
     load-balancers/health-check-by-http, load-balancers/health-check-per-port, load-balancers/drain,
     load-balancers/targets-by-address, load-balancers/refused-target-is-reported, load-balancers/released-stays,
     load-balancers/released-may-be-adopted, load-balancers/cancelled-release, load-balancers/slow-jobs-are-pending,
-    load-balancers/targets-over-the-limit, load-balancers/listeners-over-the-limit: left as an exercise
+    load-balancers/targets-over-the-limit, load-balancers/listeners-over-the-limit,
+    load-balancers/foreign-parts-*: left as an exercise
     load-balancers/annotations-taken-back, load-balancers/node-selector,
     load-balancers/unknown-annotations-are-reported, volumes/*, webhooks/*, background/*: the example has none
     load-balancers/udp, load-balancers/sctp, load-balancers/mixed-protocols: the example forwards TCP only

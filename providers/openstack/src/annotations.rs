@@ -25,6 +25,7 @@ annotations! {
     CONNECTION_LIMIT: i32 = "connection-limit", "How many connections a listener takes; -1 is any number.";
     #[default("false")]
     KEEP_FLOATINGIP: bool = "keep-floatingip", "Whether the floating IP stays when the Service goes.";
+    #[choices("true", "v1", "v2", "false")]
     PROXY_PROTOCOL: String = "proxy-protocol",
         "PROXY protocol towards the targets: `true` or `v1`, or `v2`; anything else switches it off.";
     #[default("false")]
@@ -32,20 +33,27 @@ annotations! {
         "Whether requests carry the client's address in `X-Forwarded-For`. Listeners then speak HTTP.";
     DEFAULT_TLS_CONTAINER_REF: String = "default-tls-container-ref",
         "The certificate of the listeners, by its reference in Barbican. TLS then ends at the load balancer.";
+    #[choices("ROUND_ROBIN", "LEAST_CONNECTIONS", "SOURCE_IP", "SOURCE_IP_PORT")]
     LB_METHOD: String = "lb-method",
         "How connections are distributed: `ROUND_ROBIN`, `LEAST_CONNECTIONS`, `SOURCE_IP` or `SOURCE_IP_PORT`.";
     #[default("50000")]
+    #[range(0, 31536000000)]
     TIMEOUT_CLIENT_DATA: u32 = "timeout-client-data", "Milliseconds until an idle client is cut off.";
     #[default("5000")]
+    #[range(0, 31536000000)]
     TIMEOUT_MEMBER_CONNECT: u32 = "timeout-member-connect", "Milliseconds that a target has to accept a connection.";
     #[default("50000")]
+    #[range(0, 31536000000)]
     TIMEOUT_MEMBER_DATA: u32 = "timeout-member-data", "Milliseconds until an idle target is cut off.";
     #[default("0")]
+    #[range(0, 31536000000)]
     TIMEOUT_TCP_INSPECT: u32 = "timeout-tcp-inspect", "Milliseconds to wait for more of a connection's content.";
     ENABLE_HEALTH_MONITOR: bool = "enable-health-monitor", "Whether targets are checked.";
     HEALTH_MONITOR_DELAY: u32 = "health-monitor-delay", "Seconds between two checks.";
     HEALTH_MONITOR_TIMEOUT: u32 = "health-monitor-timeout", "Seconds that a check may take.";
+    #[range(1, 10)]
     HEALTH_MONITOR_MAX_RETRIES: u32 = "health-monitor-max-retries", "Successes until a target is in again.";
+    #[range(1, 10)]
     HEALTH_MONITOR_MAX_RETRIES_DOWN: u32 = "health-monitor-max-retries-down", "Failures until a target is out.";
     FLAVOR_ID: String = "flavor-id", "The flavor of a new load balancer, by ID. Later changes have no effect.";
     AVAILABILITY_ZONE: String = "availability-zone",

@@ -27,6 +27,8 @@ use super::{Documented, KeyDoc, KeyPlace, KeyValue, Problem, nearest};
 pub struct AnnotationKey<T> {
     named: Named<T>,
     unset: Option<&'static str>,
+    choices: &'static [&'static str],
+    range: Option<(u64, u64)>,
 }
 
 impl<T: KeyValue> AnnotationKey<T> {
@@ -35,6 +37,8 @@ impl<T: KeyValue> AnnotationKey<T> {
         Self {
             named: Named::new(name, help),
             unset: None,
+            choices: T::CHOICES,
+            range: None,
         }
     }
 
@@ -51,6 +55,20 @@ impl<T: KeyValue> AnnotationKey<T> {
     #[must_use]
     pub const fn with_unset(mut self, text: &'static str) -> Self {
         self.unset = Some(text);
+        self
+    }
+
+    /// The values that make sense, for its documentation, where it is read as any text.
+    #[must_use]
+    pub const fn with_choices(mut self, choices: &'static [&'static str]) -> Self {
+        self.choices = choices;
+        self
+    }
+
+    /// The lowest and the highest number that the cloud takes, for its documentation.
+    #[must_use]
+    pub const fn with_range(mut self, lowest: u64, highest: u64) -> Self {
+        self.range = Some((lowest, highest));
         self
     }
 
@@ -76,7 +94,11 @@ impl<T: KeyValue> AnnotationKey<T> {
 
 impl<T: KeyValue> Documented for AnnotationKey<T> {
     fn doc(&self) -> KeyDoc {
-        self.named.doc(KeyPlace::Annotation, false)
+        KeyDoc {
+            choices: self.choices,
+            range: self.range,
+            ..self.named.doc(KeyPlace::Annotation, false)
+        }
     }
 }
 

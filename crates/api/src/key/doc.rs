@@ -33,6 +33,9 @@ pub struct KeyDoc {
     /// The words that its value may be, if it is one of a few.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub choices: &'static [&'static str],
+    /// The lowest and the highest number that its value may be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub range: Option<(u64, u64)>,
     /// Its default; `None` if there is none.
     pub default: Option<&'static str>,
     /// Whether it must be given.
@@ -85,6 +88,7 @@ mod tests {
             name: "mode",
             value_type: "text",
             choices: &[],
+            range: None,
             default: Some("a|b"),
             required: false,
             secret: false,

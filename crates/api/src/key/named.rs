@@ -49,6 +49,7 @@ impl<T: KeyValue> Named<T> {
             name: self.name,
             value_type: T::TYPE,
             choices: T::CHOICES,
+            range: None,
             default: self.default,
             required,
             secret: T::SECRET,

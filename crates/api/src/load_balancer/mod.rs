@@ -63,6 +63,8 @@ pub struct Features {
     pub dual_stack: bool,
     /// Health checks count successes until a target is in again.
     pub healthy_threshold: bool,
+    /// Listeners and targets of other clients can be left alone.
+    pub shared: bool,
 }
 
 /// How much a balancer takes. `None` where the cloud names no limit.

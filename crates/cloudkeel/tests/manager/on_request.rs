@@ -1,8 +1,8 @@
-//! What operators ask for in so many words: pause, retain and drain, on both API servers.
+//! What operators ask for in so many words: pause, retain, share and drain, on both API servers.
 
 use cloudkeel_testkit::either_api::EitherApi;
 use cloudkeel_testkit::on_both_apis;
-use cloudkeel_testkit::simulated_cloud::wire::TargetState;
+use cloudkeel_testkit::simulated_cloud::wire::{Balancer, TargetState};
 use kube::Api;
 use kube::api::DeleteParams;
 use serde_json::json;
@@ -12,6 +12,7 @@ use crate::service_fixture::ServiceFixture;
 on_both_apis![
     a_paused_service_stays_as_it_is_until_the_pause_ends,
     a_retained_balancer_gives_its_address_to_a_successor,
+    a_shared_balancer_keeps_what_others_have_on_it,
     a_drain_goes_on_under_the_next_leader,
 ];
 
@@ -61,6 +62,45 @@ async fn a_retained_balancer_gives_its_address_to_a_successor(on: EitherApi) {
     fixture.create(successor).await;
     assert_eq!(fixture.address("new").await, address);
     assert_eq!(fixture.balancers().len(), 1);
+}
+
+async fn a_shared_balancer_keeps_what_others_have_on_it(on: EitherApi) {
+    let mut fixture = ServiceFixture::open(on, 1).await;
+    let theirs = fixture
+        .service("theirs")
+        .port("main", 80)
+        .annotation("cloudkeel.dev/lb-retain", "true");
+    fixture.create(theirs).await;
+    fixture.address("theirs").await;
+    fixture.delete("theirs").await;
+    fixture.until_gone("theirs").await;
+    let [left] = fixture.balancers().try_into().expect("one balancer");
+    let shared = fixture
+        .service("web")
+        .port("main", 443)
+        .annotation("cloudkeel.dev/adopt", left.id.to_string())
+        .annotation("cloudkeel.dev/lb-exclusive", "false");
+    fixture.create(shared).await;
+    let ports = |it: &Balancer| it.listeners.iter().map(|it| it.port).collect::<Vec<_>>();
+    let both = fixture.balancer(|it| ports(it) == [80, 443]).await;
+    assert_eq!(both.name, left.name);
+    fixture.address("web").await;
+    fixture.restart().await;
+    let [after] = fixture.balancers().try_into().expect("one balancer");
+    assert_eq!((after.id, after.version), (both.id, both.version));
+    let other = json!([{"name": "main", "port": 8443, "protocol": "TCP"}]);
+    fixture
+        .patch("web", json!({"spec": {"ports": other}}))
+        .await;
+    fixture.balancer(|it| ports(it) == [80, 8443]).await;
+    fixture.delete("web").await;
+    fixture.until_gone("web").await;
+    fixture
+        .wait_for_event("web", "SharedLoadBalancerLeft")
+        .await;
+    let [after] = fixture.balancers().try_into().expect("one balancer");
+    assert_eq!((ports(&after), after.targets), (vec![80], left.targets));
+    assert_eq!(after.labels, left.labels);
 }
 
 async fn a_drain_goes_on_under_the_next_leader(on: EitherApi) {

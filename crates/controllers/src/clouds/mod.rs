@@ -3,17 +3,21 @@
 mod availability;
 mod describe;
 mod inventory;
+mod matchers;
 mod ownership;
 mod provider_cell;
 mod scope;
 
 use std::sync::Arc;
 
-use cloudkeel_api::{Clock, CloudProvider, LabelSelector};
+use cloudkeel_api::{
+    Clock, CloudProvider, InstanceList, LabelSelector, Match, NodeFacts, Recognition,
+};
 
 pub use availability::{Availability, Unavailable};
 use describe::Descriptions;
 pub use inventory::{Inventory, Snapshot};
+pub use matchers::{NodeMatcher, in_words, shows_addresses};
 pub use ownership::{Owner, owner_of};
 pub(crate) use ownership::{given_to, labels_contradicted};
 pub use provider_cell::ProviderCell;
@@ -43,6 +47,8 @@ pub struct Cloud {
     pub availability: Arc<Availability>,
     /// Nodes without an ID that belong to it.
     pub selector: Option<LabelSelector>,
+    /// How Nodes without an ID of its own are matched, if not as its provider does.
+    pub matchers: Vec<NodeMatcher>,
     /// The last list of its instances.
     pub inventory: Inventory,
     /// Completes what a list shows in part.
@@ -58,14 +64,21 @@ impl Cloud {
         selector: Option<LabelSelector>,
         clock: Arc<dyn Clock>,
     ) -> Arc<Self> {
-        Self::unavailable(name, provider, selector, clock, Arc::default())
+        Self::configured(
+            name,
+            provider,
+            (selector, Vec::new()),
+            clock,
+            Arc::default(),
+        )
     }
 
-    /// One whose provider could not be built yet: `provider` stands in for it and fails as `availability` says.
-    pub fn unavailable(
+    /// One with what the configuration says of its Nodes. If its provider could not be built yet, `provider` stands in for it and fails
+    /// as `availability` says.
+    pub fn configured(
         name: impl Into<String>,
         provider: Arc<dyn CloudProvider>,
-        selector: Option<LabelSelector>,
+        (selector, matchers): (Option<LabelSelector>, Vec<NodeMatcher>),
         clock: Arc<dyn Clock>,
         availability: Arc<Availability>,
     ) -> Arc<Self> {
@@ -78,11 +91,33 @@ impl Cloud {
             availability,
             cell,
             selector,
+            matchers,
         })
+    }
+
+    /// Which instance of a list is a Node's: by its ID if that is this cloud's, else by the configured matchers, else as the
+    /// provider matches.
+    pub fn identify<'a>(&self, node: &NodeFacts, list: &'a InstanceList) -> Match<'a> {
+        let provider = self.provider();
+        let Some(instances) = provider.instances() else {
+            return Match::None;
+        };
+        if self.matchers.is_empty() || has_id_of(&*provider, node) {
+            return instances.identify(node, list);
+        }
+        matchers::identify(&self.matchers, node, list)
     }
 
     /// The provider in use. Take it once per operation.
     pub fn provider(&self) -> Arc<dyn CloudProvider> {
         self.cell.current()
     }
+}
+
+/// Whether a Node has an ID of this provider's clouds.
+fn has_id_of(provider: &dyn CloudProvider, node: &NodeFacts) -> bool {
+    node.provider_id.is_some()
+        && provider
+            .recognize_node(node)
+            .is_some_and(|recognition| recognition != Recognition::Foreign)
 }

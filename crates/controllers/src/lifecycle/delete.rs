@@ -287,9 +287,7 @@ fn is_shown_since(
     noticed: Instant,
 ) -> bool {
     clouds.iter().zip(lists).any(|(cloud, list)| {
-        let provider = cloud.provider();
-        let instances = provider.instances();
-        let found = instances.map(|it| it.identify(&node.facts, &list.list));
-        list.began >= noticed && matches!(found, Some(Match::One(_)))
+        let found = cloud.identify(&node.facts, &list.list);
+        list.began >= noticed && matches!(found, Match::One(_))
     })
 }

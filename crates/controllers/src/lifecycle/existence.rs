@@ -123,8 +123,7 @@ impl LifecycleController {
         let age = FRESH.max(self.pause_of(node));
         // If it fails, the look-up is left.
         let list = cloud.inventory.no_older_than(age).await.ok()?;
-        let provider = cloud.provider();
-        let found = provider.instances()?.identify(&node.facts, &list.list);
+        let found = cloud.identify(&node.facts, &list.list);
         if let Match::One(instance) = found {
             return (instance.state != InstanceState::Unknown).then(|| instance.clone());
         }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloudkeel_api::{Doubt, Existence, Instances, KnownInstance, Match, NodeFacts};
+use cloudkeel_api::{Doubt, Existence, KnownInstance, Match, NodeFacts};
 use jiff::Timestamp;
 use tokio::time::Instant;
 use tracing::{error, info};
@@ -406,11 +406,9 @@ impl Comparison {
 /// Whether a list shows another instance for a Node than the one its ID names. A live kubelet runs there, and does not
 /// say that the cloud hides the old one.
 fn is_rebuilt(cloud: &Cloud, list: &Snapshot, node: &NodeView) -> bool {
-    let (provider, mut facts) = (cloud.provider(), NodeFacts::clone(&node.facts));
+    let mut facts = NodeFacts::clone(&node.facts);
     facts.provider_id = None;
-    let is_one =
-        |instances: &dyn Instances| matches!(instances.identify(&facts, &list.list), Match::One(_));
-    provider.instances().is_some_and(is_one)
+    matches!(cloud.identify(&facts, &list.list), Match::One(_))
 }
 
 /// The last list, unless it is too old to prove anything.

@@ -13,7 +13,10 @@ use cloudkeel_api::{CloudError, Doubt, Existence, Instance, Match, NodeAddress, 
 use tokio::time::Instant;
 
 use super::NodeController;
-use crate::clouds::{Cloud, OUTDATED, Owner, ScopeCheck, Snapshot, has_other_uuid, owner_of};
+use crate::clouds::{
+    Cloud, NodeMatcher, OUTDATED, Owner, ScopeCheck, Snapshot, has_other_uuid, in_words, owner_of,
+    shows_addresses,
+};
 use crate::planted::Bug;
 use crate::runtime::{FailureMessage, Verdict};
 use crate::view::NodeView;
@@ -23,6 +26,8 @@ pub(super) const BATCH_THRESHOLD: usize = 4;
 /// A list that ended this recently still serves a batch, however long it takes to write it; a new Node that it does
 /// not show is looked up.
 const FRESH: Duration = Duration::from_mins(2);
+/// How old a list may be that does not show the instance of a new Node.
+const NEWCOMERS: Duration = Duration::from_secs(5);
 /// When no other Node was created for this long, no other would share a list that begins now.
 const QUIET: Duration = Duration::from_millis(50);
 /// While Nodes keep coming, one waits this long for others to share a list, for each of its pages. That is at most 20
@@ -241,6 +246,9 @@ impl NodeController {
                 return Ok((instance.clone(), Read::List(list)));
             }
         }
+        if !cloud.matchers.is_empty() && !is_matched_by_id(node) {
+            return self.match_as_configured(cloud, node).await;
+        }
         let began = Instant::now();
         match instances.find(&node.facts, None).await {
             Existence::Present(instance) if self.is_predecessors(&instance, node) => {
@@ -262,6 +270,42 @@ impl NodeController {
         }
     }
 
+    /// The instance of a Node without an ID, by the configured matchers in a list that began after the Node was created.
+    async fn match_as_configured(
+        &self,
+        cloud: &Cloud,
+        node: &NodeView,
+    ) -> Result<(Instance, Read), Unresolved> {
+        let seen = self.parts.nodes.first_seen(node);
+        let inventory = &cloud.inventory;
+        let list = inventory.begun_after_and_no_older_than(seen, NEWCOMERS);
+        let list = list
+            .await
+            .map_err(|error| Unresolved::no_answer(cloud, &error))?;
+        let looked_for = in_words(&cloud.matchers);
+        let candidates = match self.match_in(cloud, &list, node) {
+            Match::One(instance) => return Ok((instance.clone(), Read::List(list))),
+            Match::None => Vec::new(),
+            Match::Many(all) => all,
+        };
+        let cannot_say =
+            cloud.matchers.contains(&NodeMatcher::InternalIp) && !shows_addresses(&list.list);
+        let (why, verdict, must_wait) = if !candidates.is_empty() {
+            let all = candidates.iter();
+            let all: Vec<_> = all.map(|it| format!("{} ({})", it.id, it.name)).collect();
+            let all = all.join(", ");
+            let why = format!("several machines match it by nodes.match ({looked_for}): {all}");
+            (why, Verdict::UserAction, true)
+        } else if cannot_say {
+            let why = "its list shows no addresses, so nodes.match cannot contain internalIP";
+            (why.to_owned(), Verdict::UserAction, true)
+        } else {
+            let why = format!("no machine matches it by nodes.match ({looked_for})");
+            (why, Verdict::Failed, !list.list.is_complete())
+        };
+        Err(Unresolved::in_cloud(cloud, why, verdict, must_wait))
+    }
+
     /// Which instance of a list belongs to a Node. A list that is older than a Node without an ID cannot say.
     pub(super) fn match_in<'a>(
         &self,
@@ -272,10 +316,10 @@ impl NodeController {
         let began_later = |seen| list.began >= seen;
         let is_conclusive =
             is_matched_by_id(node) || self.parts.nodes.first_seen(node).is_some_and(began_later);
-        let provider = cloud.provider();
-        let matched = match provider.instances() {
-            Some(instances) if is_conclusive => instances.identify(&node.facts, &list.list),
-            _ => Match::None,
+        let matched = if is_conclusive {
+            cloud.identify(&node.facts, &list.list)
+        } else {
+            Match::None
         };
         match matched {
             Match::One(instance) if self.is_predecessors(instance, node) => Match::None,

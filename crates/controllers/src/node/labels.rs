@@ -100,6 +100,13 @@ pub fn at_initialisation(instance: &Instance, node: &NodeFacts) -> (LabelChanges
     (changes, declined)
 }
 
+/// The labels of an instance that a Node has not at all, with the deprecated ones.
+pub fn missing(instance: &Instance, node: &NodeFacts) -> LabelChanges {
+    let (mut changes, _) = at_initialisation(instance, node);
+    changes.retain(|key, _| !node.labels.contains_key(key));
+    changes
+}
+
 /// Whether a key lies in `kubernetes.io` or `k8s.io`, or in a domain under them.
 fn is_reserved(key: &str) -> bool {
     let Some((domain, _)) = key.split_once('/') else {

@@ -8,6 +8,7 @@
 
 pub mod addresses;
 mod find;
+mod given;
 mod initialise;
 pub mod labels;
 mod pause;
@@ -26,7 +27,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::clouds::after_each_replacement;
+use crate::clouds::{after_each_replacement, given_to};
 use crate::paused::paused_by;
 use crate::report::{ControllerReport, ManagedResources, truncate};
 use crate::runtime::{Backoff, Listener, Queue, Records, Urgency, Verdict, run};
@@ -159,6 +160,9 @@ impl NodeController {
                 && !this.parts.guard().clouds_of(node).is_empty()
             {
                 this.queue.add(node.facts.name.clone(), Urgency::Change);
+            }
+            if change.before.is_none() && given_to(&node.facts, &this.parts.clouds).is_some() {
+                this.queue.add(node.facts.name.clone(), Urgency::Refresh);
             }
         })
     }

@@ -81,9 +81,9 @@ impl NodeController {
     /// Whether any Node is a cloud's own, or might be.
     fn may_have_nodes(&self, cloud: &Cloud) -> bool {
         let nodes = self.parts.nodes.all();
-        nodes
-            .iter()
-            .any(|node| owner_of(&node.facts, &self.parts.clouds).may_be(cloud))
+        nodes.iter().any(|node| {
+            owner_of(&node.facts, &self.parts.clouds).may_be(cloud) || self.is_given_to(cloud, node)
+        })
     }
 
     /// Enqueues the Nodes of a cloud that a list would change, and reports those that differ in other ways.
@@ -91,6 +91,12 @@ impl NodeController {
         for node in self.parts.nodes.all() {
             let owner = owner_of(&node.facts, &self.parts.clouds);
             let is_settled = !node.deleting && !node.has_taint(UNINITIALIZED_TAINT);
+            if is_settled && self.is_given_to(cloud, &node) {
+                if self.lacks_labels(cloud, snapshot, &node) {
+                    self.queue.add(node.facts.name.clone(), Urgency::Refresh);
+                }
+                continue;
+            }
             let is_owned = owner.is(cloud);
             // An ID that several clouds recognise is an instance of the one that shows it.
             let may_be = owner.may_be(cloud) && node.facts.provider_id.is_some();
@@ -109,7 +115,7 @@ impl NodeController {
     pub(super) async fn refresh(&self, node: &NodeView) -> Verdict {
         let clouds = self.parts.guard().clouds_of(node);
         if clouds.is_empty() {
-            return Verdict::Done;
+            return self.label_given(node).await;
         }
         let plan = self.planned_refresh(node, &clouds).await;
         let plan = plan.map(|plan| (plan.changes, plan.addresses));
@@ -201,7 +207,7 @@ impl NodeController {
 
     /// The instance of a Node in a list that is newer than what the Node says. One that it shows under the name of a
     /// Node without an ID counts only if the list is confirmed.
-    fn instance_in<'a>(
+    pub(super) fn instance_in<'a>(
         &self,
         cloud: &Cloud,
         snapshot: &'a Arc<Snapshot>,

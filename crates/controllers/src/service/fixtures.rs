@@ -143,6 +143,7 @@ pub(super) const ABLE: Features = Features {
     chosen_address: true,
     dual_stack: true,
     healthy_threshold: true,
+    shared: true,
 };
 
 /// A cloud that can do this, and checks node ports.

@@ -5,7 +5,7 @@
 
 use std::net::IpAddr;
 
-use cloudkeel_api::{HealthSummary, Ingress, IpMode, Options, Outcome, ServiceChanges};
+use cloudkeel_api::{HealthSummary, Ingress, IpMode, Options, Outcome, ServiceChanges, names};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, PortStatus};
 use serde_json::{Map, Value, json};
@@ -65,7 +65,10 @@ impl StatusUpdate {
     pub(super) fn released() -> Self {
         Self {
             ingress: Some(Vec::new()),
-            changes: ServiceChanges::default(),
+            changes: ServiceChanges {
+                annotations: [(names::LB_OWN_PARTS.name().to_owned(), None)].into(),
+                ..ServiceChanges::default()
+            },
             progress: Progress::Released,
         }
     }

@@ -8,7 +8,7 @@ use cloudkeel_api::{
     Clock, CloudProvider, Instances, ProviderContext, ProviderId, Recognition, TokioClock,
 };
 use cloudkeel_controllers::Controller;
-use cloudkeel_controllers::clouds::Cloud;
+use cloudkeel_controllers::clouds::{Cloud, NodeMatcher};
 use cloudkeel_controllers::lifecycle::{
     LeaseHeartbeats, LifecycleController, LifecycleObserver, LifecycleParts, LifecycleSettings,
 };
@@ -91,6 +91,22 @@ impl Lab {
             let provider = provider_of(other, clock).await;
             clouds.push(named(&format!("other-{index}"), provider, clock));
         }
+        Self::on(cloud, clouds, clock)
+    }
+
+    /// Controllers at work in an empty cluster, with what the configuration says of Nodes.
+    pub(crate) async fn matching(selector: Option<&str>, matchers: &[NodeMatcher]) -> Self {
+        let (cloud, clock) = (SimulatedCloud::new(Settings::default()), new_clock());
+        let provider = provider_of(&cloud, clock).await;
+        let nodes = (selector.map(|it| it.parse().unwrap()), matchers.to_vec());
+        let clock_of = Arc::new(clock);
+        let clouds = vec![Cloud::configured(
+            "local",
+            provider,
+            nodes,
+            clock_of,
+            Arc::default(),
+        )];
         Self::on(cloud, clouds, clock)
     }
 

@@ -24,6 +24,8 @@ mod labels;
 #[cfg(test)]
 mod late_instances;
 #[cfg(test)]
+mod matchers;
+#[cfg(test)]
 mod projects;
 #[cfg(test)]
 mod promptness;

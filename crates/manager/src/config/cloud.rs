@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use cloudkeel_api::{ConfigSource, LabelSelector, TargetBy};
+use cloudkeel_controllers::clouds::NodeMatcher;
 use serde::Serialize;
 
 /// A cloud: which provider, which Nodes and Services are its own, and its settings.
@@ -28,6 +29,9 @@ pub struct CloudEntry {
 pub struct NodeScope {
     /// A label selector for Nodes without an ID.
     pub selector: Option<LabelSelector>,
+    /// How a Node without an ID is matched, in this order; empty means as the provider does.
+    #[serde(rename = "match")]
+    pub matchers: Vec<NodeMatcher>,
 }
 
 /// Which Services belong to a cloud.

@@ -6,6 +6,7 @@ use cloudkeel_api::{
     ConfigKey, ConfigReader, ConfigSource, Documented, KeyDoc, KeyValue, LabelSelector, Problem,
     Problems, TargetBy, is_label_value, nearest,
 };
+use cloudkeel_controllers::clouds::NodeMatcher;
 use serde_json::Value;
 
 use super::{BalancerScope, CloudEntry, NodeScope, TargetScope};
@@ -25,6 +26,11 @@ const PROVIDER: ConfigKey<String> =
 const SELECTOR: ConfigKey<LabelSelector> = ConfigKey::new(
     "nodes.selector",
     "Nodes without a provider ID that match this label selector belong to this cloud.",
+);
+const MATCH: ConfigKey<Vec<NodeMatcher>> = ConfigKey::new(
+    "nodes.match",
+    "How the machine of a Node without a provider ID of this cloud is found, in this order: `providerID`, `systemUUID`, \
+     `internalIP`, `name`, `fqdn`, `shortName`. Without it, as the provider does.",
 );
 const DEFAULT: ConfigKey<bool> = ConfigKey::new(
     "loadBalancers.default",
@@ -50,10 +56,11 @@ const CONFIG: ConfigKey<Settings> = ConfigKey::new(
 
 /// Every key of a cloud, for the reference page.
 pub fn key_docs() -> Vec<KeyDoc> {
-    let keys: [&dyn Documented; 8] = [
+    let keys: [&dyn Documented; 9] = [
         &NAME,
         &PROVIDER,
         &SELECTOR,
+        &MATCH,
         &DEFAULT,
         &CLASS,
         &TARGET_CLOUDS,
@@ -175,6 +182,7 @@ fn read_cloud(entry: &Value, known: &[&str]) -> Result<CloudEntry, Problems> {
     let name = reader.get(&NAME);
     let provider = reader.get(&PROVIDER);
     let selector = reader.get(&SELECTOR);
+    let matchers = reader.get(&MATCH).unwrap_or_default();
     let default = reader.get(&DEFAULT);
     let classes = reader.get(&CLASS).unwrap_or_default();
     let clouds = reader.get(&TARGET_CLOUDS).unwrap_or_default();
@@ -194,7 +202,7 @@ fn read_cloud(entry: &Value, known: &[&str]) -> Result<CloudEntry, Problems> {
         Some(CloudEntry {
             name: name?,
             provider: provider?,
-            nodes: NodeScope { selector },
+            nodes: NodeScope { selector, matchers },
             load_balancers: BalancerScope {
                 default: default.unwrap_or(false),
                 classes: classes.into_iter().collect(),

@@ -42,7 +42,7 @@ pub(super) async fn match_instances(
             }
             let found = match list {
                 None => InstanceMatch::Unread,
-                Some(list) => match instances.identify(&node.view.facts, &list.list) {
+                Some(list) => match cloud.identify(&node.view.facts, &list.list) {
                     Match::One(instance) => {
                         taken.insert(instance.id.clone());
                         if instance.is_summary {

@@ -48,8 +48,12 @@ pub(super) fn of_cloud(descriptor: &Descriptor) -> Option<Value> {
 /// The value of an annotation is always text.
 fn property(key: &KeyDoc) -> Value {
     let mut property = json!({"type": "string", "description": key.help});
+    let range = key
+        .range
+        .map(|(lowest, highest)| format!("^({})$", between(lowest, highest).join("|")));
     let rule = match key.value_type {
         _ if !key.choices.is_empty() => Some(("enum", json!(key.choices))),
+        _ if range.is_some() => Some(("pattern", json!(range))),
         "bool" => Some(("enum", json!(BOOLEANS))),
         "integer" => Some(("pattern", json!(INTEGER))),
         "duration" => Some(("pattern", json!(DURATION))),
@@ -61,6 +65,39 @@ fn property(key: &KeyDoc) -> Value {
         fields.extend(more.map(|(name, value)| (name.to_owned(), value)));
     }
     property
+}
+
+/// Patterns of the numbers from `lowest` to `highest`, without leading zeros: each matches those that share all but their last
+/// digits.
+fn between(lowest: u64, highest: u64) -> Vec<String> {
+    let mut patterns = Vec::new();
+    let mut next = Some(lowest);
+    while let Some(from) = next.filter(|from| *from <= highest) {
+        // As many free digits at the end as fit below the highest, from where the ones before them begin anew.
+        let mut free = 1_u64;
+        while free.checked_mul(10).is_some_and(|more| {
+            from != 0 && from % more == 0 && from.saturating_add(more - 1) <= highest
+        }) {
+            free *= 10;
+        }
+        let digits = free.ilog10() as usize;
+        let (head, digit) = (from / free / 10, from / free % 10);
+        let fits = |last: &u64| (head * 10 + last) * free + (free - 1) <= highest;
+        let last = (digit..=9).rev().find(fits).unwrap_or(digit);
+        let head = if head == 0 {
+            String::new()
+        } else {
+            head.to_string()
+        };
+        let choice = if digit == last {
+            digit.to_string()
+        } else {
+            format!("[{digit}-{last}]")
+        };
+        patterns.push(format!("{head}{choice}{}", "[0-9]".repeat(digits)));
+        next = from.checked_add((last - digit + 1) * free);
+    }
+    patterns
 }
 
 /// What most of a cloud's annotations begin with: the domain, and in a domain of Kubernetes what they have in common.
@@ -134,6 +171,51 @@ mod tests {
             algorithm["enum"],
             json!(["round-robin", "least-connections", "source-ip"])
         );
+    }
+
+    /// Whether a pattern of digits and ranges of digits matches.
+    fn is_matched(pattern: &str, number: u64) -> bool {
+        let (mut rest, text) = (pattern, number.to_string());
+        for digit in text.bytes() {
+            let (low, high, used) = match rest.as_bytes() {
+                [b'[', low, b'-', high, b']', ..] => (*low, *high, 5),
+                [one, ..] => (*one, *one, 1),
+                [] => return false,
+            };
+            if !(low..=high).contains(&digit) {
+                return false;
+            }
+            rest = &rest[used..];
+        }
+        rest.is_empty()
+    }
+
+    #[test]
+    fn a_range_of_numbers_becomes_a_pattern() {
+        assert_eq!(
+            between(5, 300).join("|"),
+            "[5-9]|[1-9][0-9]|[1-2][0-9][0-9]|300"
+        );
+        for (lowest, highest) in [
+            (0, 0),
+            (1, 10),
+            (2, 60),
+            (5, 300),
+            (7, 1234),
+            (99, 4000),
+            (0, 2000),
+        ] {
+            let patterns = between(lowest, highest);
+            for number in 0..=5000 {
+                let matches = patterns.iter().filter(|it| is_matched(it, number)).count();
+                let expected = usize::from((lowest..=highest).contains(&number));
+                assert_eq!(
+                    matches, expected,
+                    "{number} in {lowest}..={highest}: {patterns:?}"
+                );
+            }
+        }
+        assert_eq!(between(0, 31_536_000_000).len(), 16);
     }
 
     #[test]

@@ -358,7 +358,13 @@ async fn recovering(config: serde_json::Value, minutes: u64, then: impl FnOnce(&
     let now = jiff::Timestamp::UNIX_EPOCH;
     availability.failed(now, ErrorKind::Unauthenticated, "bad token");
     let (clock, nothing) = (Arc::new(SystemClock), Arc::new(Nothing));
-    let cloud = Cloud::unavailable("a", nothing, None, clock, Arc::clone(&availability));
+    let cloud = Cloud::configured(
+        "a",
+        nothing,
+        (None, Vec::new()),
+        clock,
+        Arc::clone(&availability),
+    );
     let cloud = Reloadable::unavailable(cloud, entries[0].clone(), &lab.accounts).await;
     let in_use = Arc::clone(&cloud.cloud);
     lab.known.clone_from(&entries);

@@ -100,9 +100,7 @@ impl<'a> CloudBuilder<'a> {
         entry: &CloudEntry,
     ) -> Result<Arc<Cloud>, RegistryError> {
         let built = self.build(entry).await?;
-        let selector = entry.nodes.selector.clone();
-        let clock = Arc::clone(&self.parts.clock);
-        Ok(Cloud::new(&entry.name, built.provider, selector, clock))
+        Ok(self.cloud_of(entry, built.provider, Arc::default()))
     }
 
     /// The identity of this cluster, as far as it is known.
@@ -160,14 +158,20 @@ impl<'a> CloudBuilder<'a> {
         Ok(clouds)
     }
 
+    fn cloud_of(
+        &self,
+        entry: &CloudEntry,
+        provider: Arc<dyn CloudProvider>,
+        availability: Arc<Availability>,
+    ) -> Arc<Cloud> {
+        let nodes = (entry.nodes.selector.clone(), entry.nodes.matchers.clone());
+        let clock = Arc::clone(&self.parts.clock);
+        Cloud::configured(&entry.name, provider, nodes, clock, availability)
+    }
+
     async fn built(&self, entry: &CloudEntry, built: &Built) -> Reloadable {
         self.log_built(entry, built.provider.as_ref());
-        let cloud = Cloud::new(
-            &entry.name,
-            Arc::clone(&built.provider),
-            entry.nodes.selector.clone(),
-            Arc::clone(&self.parts.clock),
-        );
+        let cloud = self.cloud_of(entry, Arc::clone(&built.provider), Arc::default());
         Reloadable::new(cloud, entry.clone(), built, self).await
     }
 
@@ -183,13 +187,7 @@ impl<'a> CloudBuilder<'a> {
         let availability = Arc::new(Availability::default());
         availability.failed(self.parts.clock.now(), failed.kind, failed.why);
         let stand_in = UnavailableProvider::new(Arc::clone(factory), Arc::clone(&availability));
-        let cloud = Cloud::unavailable(
-            &entry.name,
-            Arc::new(stand_in),
-            entry.nodes.selector.clone(),
-            Arc::clone(&self.parts.clock),
-            availability,
-        );
+        let cloud = self.cloud_of(entry, Arc::new(stand_in), availability);
         Ok(Reloadable::unavailable(cloud, entry.clone(), self).await)
     }
 

@@ -146,7 +146,7 @@ fn unavailable() -> Arc<Cloud> {
     let availability = Arc::<Availability>::default();
     availability.failed(jiff::Timestamp::UNIX_EPOCH, ErrorKind::Timeout, "no answer");
     let (provider, clock) = (Arc::new(Nothing), Arc::new(SystemClock));
-    Cloud::unavailable("two", provider, None, clock, availability)
+    Cloud::configured("two", provider, (None, Vec::new()), clock, availability)
 }
 
 #[tokio::test(start_paused = true)]

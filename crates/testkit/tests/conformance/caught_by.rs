@@ -472,6 +472,18 @@ pub(crate) const CAUGHT_BY: &[(Mutant, &[&str])] = &[
         &["load-balancers/shared-outlives-one"],
     ),
     (
+        Mutant::TakesAllOfAdopted,
+        &["load-balancers/foreign-parts-are-left-alone"],
+    ),
+    (
+        Mutant::KeepsGivenUpPorts,
+        &["load-balancers/foreign-parts-are-left-alone"],
+    ),
+    (
+        Mutant::DeletesWhatOthersUse,
+        &["load-balancers/foreign-parts-survive-the-service"],
+    ),
+    (
         Mutant::SharesWithoutALock,
         &["load-balancers/shared-is-locked"],
     ),

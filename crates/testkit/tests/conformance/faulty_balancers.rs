@@ -13,6 +13,7 @@ use cloudkeel_testkit::simulated_cloud::wire::NewBalancer;
 
 use crate::faulty::Faulty;
 use crate::faulty_instances::within_a_second;
+use crate::faulty_specs::take_all;
 use crate::mutant::Mutant;
 
 const SERVICE_UID: &str = "cloudkeel.dev/service-uid";
@@ -270,6 +271,11 @@ impl Faulty {
             Mutant::DeletesBlindly => self.delete_blindly().await,
             _ => {}
         }
+        let mut balancer_ref = balancer_ref.clone();
+        if self.mutant == Mutant::DeletesWhatOthersUse {
+            take_all(&mut balancer_ref);
+        }
+        let balancer_ref = &balancer_ref;
         if let Some(left) = self.shared.leave(balancer_ref) {
             return self.leave_shared(&left).await;
         }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
 use cloudkeel_api::{
-    Affinity, HealthCheck, HealthProbe, LoadBalancerSpec, LoadBalancers as _, NodeFacts, Options,
-    Protocol, Target, TargetBy, TargetState,
+    Affinity, BalancerRef, HealthCheck, HealthProbe, LoadBalancerSpec, LoadBalancers as _,
+    NodeFacts, Options, Protocol, Target, TargetBy, TargetState, names,
 };
 use cloudkeel_testkit::simulated_cloud::wire::TargetAt;
 
@@ -31,6 +31,8 @@ impl Faulty {
                     listener.health_check = HealthCheck::tcp();
                 }
             }
+            Mutant::TakesAllOfAdopted => take_all(&mut spec.balancer_ref),
+            Mutant::KeepsGivenUpPorts => forget_given_up_ports(&mut spec),
             Mutant::KeepsOldPorts => self.keep_ports(&mut spec, |_| true),
             Mutant::KeepsAddedListeners => {
                 self.keep_ports(&mut spec, |node_port| node_port == 31_999);
@@ -96,7 +98,9 @@ impl Faulty {
             _ => self.shared.merged(spec),
         };
         let size = || Some("small".to_owned());
-        spec.options.size = spec.options.size.take().or_else(size);
+        if !is_shared(&spec.balancer_ref) {
+            spec.options.size = spec.options.size.take().or_else(size);
+        }
         spec
     }
 
@@ -162,5 +166,33 @@ impl Faulty {
                 }
             }
         }
+    }
+}
+
+/// Whether other clients have parts of the balancer of a Service.
+fn is_shared(balancer_ref: &BalancerRef) -> bool {
+    let key = names::LB_EXCLUSIVE.name();
+    balancer_ref.annotations.contains_key(key)
+}
+
+/// Overrules what the Service says.
+pub(crate) fn take_all(balancer_ref: &mut BalancerRef) {
+    if is_shared(balancer_ref) {
+        let key = names::LB_EXCLUSIVE.name().to_owned();
+        balancer_ref.annotations.insert(key, "true".to_owned());
+    }
+}
+
+/// Ports that are only on record.
+fn forget_given_up_ports(spec: &mut LoadBalancerSpec) {
+    let annotations = &mut spec.balancer_ref.annotations;
+    if let Some(record) = annotations.get_mut(names::LB_OWN_PARTS.name()) {
+        let mut read: serde_json::Value = serde_json::from_str(record).unwrap();
+        let ports = spec.listeners.iter();
+        let ports: Vec<_> = ports
+            .map(|l| format!("{}/{}", l.port, l.protocol))
+            .collect();
+        read["listeners"] = ports.into();
+        *record = read.to_string();
     }
 }

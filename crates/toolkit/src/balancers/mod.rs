@@ -5,6 +5,7 @@ mod listeners;
 mod owner_labels;
 mod owner_tag;
 mod ownership;
+mod parts;
 mod shared_list;
 mod tagged;
 mod targets;
@@ -20,6 +21,10 @@ pub use self::listeners::{
 pub use self::owner_labels::{Labels, OwnerLabels, ServiceLabel};
 pub use self::owner_tag::OwnerTag;
 pub use self::ownership::{Candidates, Classified, CloudBalancer, Namesakes, Owner};
+pub use self::parts::{
+    Parts, SHARED_BALANCER_LEFT, SHARED_LABEL, SharedParts, forget_parts, is_shared,
+    labelled_as_shared, shared_balancer_left, unshareable,
+};
 pub use self::shared_list::{PendingLookups, SharedList};
 pub use self::tagged::{TaggedBalancer, TaggedBalancers};
 pub use self::targets::{
@@ -60,6 +65,20 @@ pub fn ingress(
     };
     let addresses = addresses.into_iter();
     addresses.map(|ip| Ingress::Ip { ip, mode }).collect()
+}
+
+/// The addresses of a balancer that ends TLS or speaks HTTP itself: a Pod that goes past it would get another answer than
+/// other clients. An address that the Service publishes already stays as it is, perhaps by another manager.
+pub fn through_balancer(balancer_ref: &BalancerRef, mut ingress: Vec<Ingress>) -> Vec<Ingress> {
+    for at in &mut ingress {
+        let is_published = balancer_ref.ingress.contains(at);
+        if let Ingress::Ip { mode, .. } = at
+            && !is_published
+        {
+            *mode = IpMode::Proxy;
+        }
+    }
+    ingress
 }
 
 /// A reference of a Service that cannot be resolved, for [`Report::unmet`](cloudkeel_api::Report::unmet): it keeps nothing else
@@ -177,6 +196,22 @@ mod tests {
                 "{case}"
             );
         }
+    }
+
+    #[test]
+    fn pods_go_through_a_new_balancer_that_changes_what_they_send() {
+        let [one, other] = [[192, 0, 2, 1], [192, 0, 2, 2]].map(std::net::IpAddr::from);
+        let mut balancer_ref = balancer_ref();
+        balancer_ref.ingress = ingress(None, [one], false);
+        let found = through_balancer(&balancer_ref, ingress(None, [one, other], false));
+        let (vip, proxy) = (IpMode::Vip, IpMode::Proxy);
+        let expected = [(one, vip), (other, proxy)].map(|(ip, mode)| Ingress::Ip { ip, mode });
+        assert_eq!(found, expected, "what is published stays");
+        balancer_ref.ingress.clone_from(&found);
+        assert_eq!(
+            through_balancer(&balancer_ref, ingress(None, [one, other], false)),
+            found
+        );
     }
 
     #[test]

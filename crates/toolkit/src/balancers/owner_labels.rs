@@ -6,7 +6,7 @@ use cloudkeel_api::{
     BalancerRef, CloudError, OwnedResource, ResourceKind, ServiceRef, is_label_value,
 };
 
-use super::{CloudBalancer, Owner};
+use super::{CloudBalancer, Owner, SHARED_LABEL};
 
 /// Labels or tags of a cloud resource.
 pub type Labels = BTreeMap<String, String>;
@@ -118,6 +118,7 @@ impl OwnerLabels {
             key == self.service_uid
                 || key == self.cluster_uid
                 || of_service.contains(&key)
+                || key == SHARED_LABEL
                 || self.others.contains(&key)
         };
         let mut labels = labels.clone();

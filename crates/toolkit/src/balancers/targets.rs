@@ -170,7 +170,7 @@ impl<T: Ord + Clone> DesiredTargets<T> {
         places
     }
 
-    /// What differs from `present`. Targets for which `keeps` holds stay although they are not wanted; `others`
+    /// What differs from `present`. Targets for which `keeps` holds stay as they are, also if they are not wanted; `others`
     /// are present targets of another kind, which take places too.
     ///
     /// At the limit, what is a target stays one. While a wanted Node cannot be resolved it may well be one of
@@ -186,7 +186,8 @@ impl<T: Ord + Clone> DesiredTargets<T> {
         let stays = |target: &T| keeps(target) || (self.keeps_draining && drains(target));
         let is_extra = |target: &&T| !self.places.contains_key(target) && !stays(target);
         let mut remove: Vec<_> = present.keys().filter(is_extra).cloned().collect();
-        let mut drain: Vec<_> = self.draining(present).cloned().collect();
+        let draining = self.draining(present).filter(|target| !keeps(target));
+        let mut drain: Vec<_> = draining.cloned().collect();
         let is_last = !present.is_empty() && remove.len() == present.len();
         let serves = |target: &DesiredTarget| target.state == TargetState::Serving;
         if !self.places.values().any(serves) && !self.unresolved.is_empty() {
@@ -201,7 +202,7 @@ impl<T: Ord + Clone> DesiredTargets<T> {
             missing
         };
         let mut plan = Fill {
-            changes: self.returning(present),
+            changes: self.returning(present, &keeps),
             new: new.into_iter(),
             count: present.len() + others,
             capacity,
@@ -259,11 +260,16 @@ impl<T: Ord + Clone> DesiredTargets<T> {
     }
 
     /// Those that drain and should serve again; they have their places already.
-    fn returning(&self, present: &BTreeMap<T, TargetState>) -> Vec<TargetChange<T>> {
+    fn returning(
+        &self,
+        present: &BTreeMap<T, TargetState>,
+        keeps: impl Fn(&T) -> bool,
+    ) -> Vec<TargetChange<T>> {
         let serving = self.places.iter();
         let serving = serving.filter(|(_, target)| target.state == TargetState::Serving);
         let serving = serving.map(|(place, _)| place);
-        let drained = serving.filter(|place| present.get(*place) == Some(&TargetState::Draining));
+        let drained = serving
+            .filter(|place| present.get(*place) == Some(&TargetState::Draining) && !keeps(place));
         let add = |target: &T| TargetChange::Add {
             target: target.clone(),
             needs_capacity: false,

@@ -263,6 +263,7 @@ impl<T: KeyValue> Setting<T> {
             name,
             value_type: T::TYPE,
             choices: T::CHOICES,
+            range: None,
             default: self.default,
             required: false,
             secret: T::SECRET,
@@ -271,6 +272,7 @@ impl<T: KeyValue> Setting<T> {
         let pointer = |name, help| KeyDoc {
             value_type: String::TYPE,
             choices: &[],
+            range: None,
             default: None,
             secret: false,
             ..row(KeyPlace::Config, name, help)

@@ -75,6 +75,7 @@ impl Override {
             name,
             value_type: "text",
             choices: &[],
+            range: None,
             default: None,
             required: false,
             secret: false,

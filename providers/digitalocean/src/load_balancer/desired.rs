@@ -10,7 +10,8 @@ use crate::annotations as key;
 use crate::annotations::{Network, NetworkStack, SizeSlug};
 use crate::config::BalancerType;
 use crate::wire::{
-    BalancerRequest, BalancerSettings, ClientRules, LoadBalancer, StickySessions, units,
+    BalancerRequest, BalancerSettings, ClientRules, ForwardingRule, LoadBalancer, StickySessions,
+    units,
 };
 
 pub(super) type Reader<'a> = AnnotationReader<'a, ()>;
@@ -33,6 +34,16 @@ pub(crate) struct Desired {
 }
 
 impl Desired {
+    /// Whether Nodes get something else than clients send: the PROXY protocol, plain requests in place of TLS, or more
+    /// headers.
+    pub(super) fn changes_traffic(&self) -> bool {
+        let settings = &self.request.settings;
+        let is_parsed = |rule: &ForwardingRule| {
+            rule.entry_protocol.starts_with("http") && !rule.tls_passthrough
+        };
+        settings.enable_proxy_protocol || settings.forwarding_rules.iter().any(is_parsed)
+    }
+
     /// What the Service says in DigitalOcean's words, else in neutral ones. What cannot change is as it is in `have`.
     pub(crate) fn of(
         spec: &LoadBalancerSpec,

@@ -22,10 +22,12 @@ use cloudkeel_api::{
 };
 use cloudkeel_toolkit::{
     CloudBalancer as _, EventRecorder, TaggedBalancer as _, TaggedBalancers, ingress, one_each,
+    through_balancer,
 };
 
 use self::apply::BUILDING;
 use self::certificate::Certificates;
+use self::desired::Desired;
 use self::observe::Observed;
 pub(crate) use self::owner::balancers;
 use self::step::Step;
@@ -174,7 +176,10 @@ fn report(desired: DesiredState<'_>, have: &Observed) -> Report {
 fn of_balancer(spec: &LoadBalancerSpec, have: &Observed, balancer: &LoadBalancer) -> Report {
     let desired = have.desired.as_ref();
     let hostname = desired.and_then(|desired| desired.hostname.as_ref());
-    let ingress = ingress(hostname, balancer.addresses(), false);
+    let mut ingress = ingress(hostname, balancer.addresses(), false);
+    if desired.is_some_and(Desired::changes_traffic) {
+        ingress = through_balancer(&spec.balancer_ref, ingress);
+    }
     let mut report = Report {
         status: LoadBalancerStatus::of(&balancer.id, ingress),
         busy: (balancer.status == "new").then(|| Busy {

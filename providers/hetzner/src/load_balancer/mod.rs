@@ -9,6 +9,7 @@ mod observe;
 mod owner_labels;
 mod plan;
 mod service;
+mod shared;
 mod step;
 mod targets;
 
@@ -23,7 +24,8 @@ use cloudkeel_api::{
     OwnedResource, Problem, ProviderContext, ProxyProtocols, Report, UnknownAnnotation, names,
 };
 use cloudkeel_toolkit::{
-    CloudBalancer, EventRecorder, RecentSet, SharedList, SharedRead, ingress, one_each,
+    CloudBalancer, EventRecorder, RecentSet, SharedList, SharedParts, SharedRead, forget_parts,
+    ingress, one_each, through_balancer,
 };
 
 use self::apply::FULL_FOR;
@@ -36,6 +38,7 @@ pub use self::owner_labels::{CLUSTER_UID, SERVICE_UID};
 use self::service::without_node_port;
 use self::step::Step;
 use crate::annotations as key;
+use crate::annotations::ServiceProtocol;
 use crate::client::{Login, requests};
 use crate::config::{BalancerDefaults, Config};
 use crate::instances::Servers;
@@ -139,6 +142,7 @@ impl LoadBalancerDriver for HetznerBalancers {
             proxy_protocol: ProxyProtocols::V2,
             internal: true,
             dual_stack: true,
+            shared: true,
             ..Features::default()
         };
         BalancerProfile {
@@ -194,8 +198,10 @@ fn limits(balancer_ref: &BalancerRef, defaults: &BalancerDefaults) -> Limits {
 fn report(desired: DesiredState<'_>, have: &Observed, facts: &Facts) -> Report {
     let DesiredState::Present(spec) = desired else {
         let ours = have.found.ours.iter();
+        let is_left = have.shared.as_ref().is_some_and(|it| !it.is_deleted());
         let kept: Vec<_> = match desired {
             DesiredState::Released(_) => ours.map(CloudBalancer::in_words).collect(),
+            _ if is_left => ours.map(CloudBalancer::in_words).collect(),
             _ => ours
                 .filter(|b| b.protection.delete)
                 .map(protected)
@@ -203,8 +209,15 @@ fn report(desired: DesiredState<'_>, have: &Observed, facts: &Facts) -> Report {
         };
         return Report::keeping(kept);
     };
+    let mut recording = Report::default();
+    if let Some(shared) = &have.shared {
+        recording.busy = shared.busy();
+        shared.record(&mut recording.changes);
+    } else {
+        forget_parts(&spec.balancer_ref, &mut recording.changes);
+    }
     let (Some(balancer), Some(asked)) = (have.found.ours.first(), &have.asked) else {
-        return Report::default();
+        return recording;
     };
     let unmet = unmet(spec, asked, have, balancer, facts);
     let asked = &asked.desired;
@@ -216,15 +229,20 @@ fn report(desired: DesiredState<'_>, have: &Observed, facts: &Facts) -> Report {
     let private = private.filter(|_| asked.private_ingress);
     let addresses = ipv4.into_iter().chain(ipv6).chain(private);
     let is_proxied = asked.proxy_protocol == Some(true);
-    let ingress = ingress(asked.hostname.as_ref(), addresses, is_proxied);
+    let mut ingress = ingress(asked.hostname.as_ref(), addresses, is_proxied);
+    if asked.protocol != ServiceProtocol::Tcp {
+        ingress = through_balancer(&spec.balancer_ref, ingress);
+    }
     Report {
         unmet,
         status: LoadBalancerStatus {
             health: health::target_health(spec, balancer),
             ..LoadBalancerStatus::of(id, ingress)
         },
-        busy: busy(desired, have, balancer, facts),
-        ..Report::default()
+        busy: recording
+            .busy
+            .or_else(|| busy(desired, have, balancer, facts)),
+        ..recording
     }
 }
 
@@ -260,7 +278,12 @@ fn unmet(
         .chain(outside);
     let wrong = wrong.map(Failures::invalid);
     let references = load_balancer_type.into_iter().chain(certificate);
-    wrong.chain(references).chain(too_many).collect()
+    let taken = have.shared.as_ref().and_then(SharedParts::unmet);
+    wrong
+        .chain(references)
+        .chain(too_many)
+        .chain(taken)
+        .collect()
 }
 
 /// A balancer without its address is being built. A certificate is only waited for when there is nothing

@@ -9,7 +9,8 @@ use cloudkeel_api::{
     BalancerRef, CloudError, DesiredState, Failures, LoadBalancerSpec, Priority, ServiceRef, names,
 };
 use cloudkeel_toolkit::{
-    BalancerFinder, Capacity, Classified, CloudBalancer, Namesakes, Owner, SharedList, unresolved,
+    BalancerFinder, Capacity, Classified, CloudBalancer, Namesakes, Owner, SHARED_BALANCER_LEFT,
+    SharedList, SharedParts, is_shared, shared_balancer_left, unresolved,
 };
 
 use super::HetznerBalancers;
@@ -18,6 +19,7 @@ use super::desired::Desired;
 use super::owner_labels::{OWNER, SERVICE_UID};
 use super::plan::capacity;
 use super::service::unsupported;
+use super::shared;
 use super::targets::{Dedicated, Wanted, is_dedicated};
 use crate::client::{Login, requests};
 use crate::wire::{BalancerType, Certificate, LoadBalancer};
@@ -54,6 +56,8 @@ pub(crate) struct Observed {
     pub(super) outside: BTreeSet<u64>,
     /// Whether it took no more targets a moment ago.
     pub(super) is_full: bool,
+    /// Which of its parts are the Service's, if other clients use it too.
+    pub(super) shared: Option<SharedParts>,
 }
 
 /// What a Service asks for.
@@ -145,11 +149,17 @@ impl HetznerBalancers {
         let balancer_ref = desired.balancer_ref();
         let DesiredState::Present(spec) = desired else {
             let found = self.find_for_removal(balancer_ref).await?;
-            self.report_protected(balancer_ref, &found.ours);
-            return Ok(Observed {
+            let shared = found
+                .balancer()
+                .and_then(|it| shared::of_leaving(balancer_ref, it));
+            let observed = Observed {
                 found,
+                shared,
                 ..Observed::default()
-            });
+            };
+            self.report_protected(balancer_ref, &observed.found.ours);
+            self.report_left(desired, &observed);
+            return Ok(observed);
         };
         let desired = Desired::of(spec, &self.facts.defaults);
         let found = self.find(balancer_ref, &desired.name).await?;
@@ -194,7 +204,12 @@ impl HetznerBalancers {
         source: CertificateSource<'_>,
     ) -> Result<Observed, CloudError> {
         let balancer = found.balancer();
-        let type_change = self.type_change(&desired, balancer).await?;
+        let is_shared = balancer.is_some_and(|it| is_shared(&spec.balancer_ref, &it.labels));
+        let type_change = if is_shared {
+            BalancerTypeChange::None
+        } else {
+            self.type_change(&desired, balancer).await?
+        };
         let certificates = certificate::find(source, &desired, &spec.balancer_ref).await;
         let certificates =
             certificates.or_else(|error| unresolved(error).map(Certificates::Unobtainable))?;
@@ -206,7 +221,15 @@ impl HetznerBalancers {
             }
             _ => BTreeSet::new(),
         };
+        let shared = match balancer.filter(|_| is_shared) {
+            Some(balancer) => {
+                let is_adopted = found.ours.is_empty();
+                Some(shared::of(spec, &targets, balancer, is_adopted)?)
+            }
+            None => None,
+        };
         Ok(Observed {
+            shared,
             is_full: balancer.is_some_and(|balancer| self.full.contains(&balancer.id)),
             asked: Some(Asked { desired, targets }),
             type_change,
@@ -315,6 +338,17 @@ impl HetznerBalancers {
         }
     }
 
+    /// What other clients use stays when the Service goes.
+    fn report_left(&self, desired: DesiredState<'_>, seen: &Observed) {
+        let is_left = seen.shared.as_ref().is_some_and(|it| !it.is_deleted());
+        let is_left = is_left && matches!(desired, DesiredState::Absent(_));
+        for balancer in seen.found.ours.iter().filter(|_| is_left) {
+            let service = &desired.balancer_ref().service;
+            let message = shared_balancer_left(balancer);
+            self.events.warn(service, SHARED_BALANCER_LEFT, message);
+        }
+    }
+
     fn report_protected(&self, balancer_ref: &BalancerRef, ours: &[LoadBalancer]) {
         for balancer in ours.iter().filter(|balancer| balancer.protection.delete) {
             let message = format!(
@@ -376,7 +410,7 @@ pub(super) fn targets_over_limit(targets: &Wanted, seen: &Observed) -> Option<Fa
         (Some(balancer), _) => {
             let capacity = capacity(seen, balancer);
             targets
-                .diff(balancer, capacity)
+                .diff(balancer, capacity, seen.shared.as_ref())
                 .over_limit(capacity.planned)
         }
         (None, BalancerTypeChange::To(wanted)) => {

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use cloudkeel_api::{CloudError, DesiredState, Failures, LoadBalancerSpec};
 use cloudkeel_toolkit::{
-    Capacity, Labels, ListenerChange, ListenerDiff, TargetChange, diff_listeners, json,
+    Capacity, HasListenerKey as _, Labels, ListenerChange, ListenerDiff, TargetChange,
+    diff_listeners, json, labelled_as_shared,
 };
 
 use super::Facts;
@@ -14,7 +15,9 @@ use super::desired::{Desired, Part};
 use super::observe::{Asked, BalancerTypeChange, Observed, targets_over_limit};
 use super::owner_labels::{Aspect, OWNER, set_for_service, with_set};
 use super::service::{desired_services, supported};
+use super::shared;
 use super::step::{Change, Step};
+use super::targets::TargetAt;
 use crate::config::Algorithm;
 use crate::wire::{BalancerType, LoadBalancer, Service};
 
@@ -30,13 +33,18 @@ pub(super) fn plan(
         (DesiredState::Present(_), None) => Ok(Vec::new()),
         // What is protected stays.
         (DesiredState::Absent(_), _) => {
+            if let Some(shared) = have.shared.as_ref().filter(|it| !it.is_deleted()) {
+                return Ok(ours.flat_map(|b| shared::leave(b, shared)).collect());
+            }
             let deleted = ours.filter(|b| !b.protection.delete);
             Ok(deleted.map(|b| Step::Delete { id: b.id }).collect())
         }
         (DesiredState::Released(_), _) => {
+            // Who adopts it has to know that its parts are not one owner's.
+            let is_shared = have.shared.is_some();
             let release = |b: &LoadBalancer| Step::Release {
                 id: b.id,
-                labels: OWNER.removed(&b.labels),
+                labels: labelled_as_shared(OWNER.removed(&b.labels), is_shared),
             };
             Ok(ours.map(release).collect())
         }
@@ -60,9 +68,17 @@ fn present(
     };
     let desired = &asked.desired;
     let id = balancer.id;
+    if have.shared.is_some() {
+        shared::check(spec, desired, balancer)?;
+    }
     let restored = restored(balancer, desired);
     let changes = changes(spec, asked, have, facts, balancer, &restored);
     let (before, after) = labels(desired, balancer, &changes, &restored);
+    let shared = labelled_as_shared(balancer.labels.clone(), have.shared.is_some());
+    let before = before
+        .map(|labels| labelled_as_shared(labels, have.shared.is_some()))
+        .or_else(|| (shared != balancer.labels).then_some(shared));
+    let after = after.map(|labels| labelled_as_shared(labels, have.shared.is_some()));
     let adopt = have.found.ours.is_empty().then(|| {
         let labels = before.as_ref().unwrap_or(&balancer.labels);
         let labels = OWNER.added(labels, &spec.balancer_ref, facts.cluster.as_deref());
@@ -70,7 +86,8 @@ fn present(
     });
     let before = before.filter(|_| adopt.is_none());
     let label = |labels| Step::Label { id, labels };
-    let rename = (desired.name != balancer.name).then(|| Step::Rename {
+    let is_renamed = desired.name != balancer.name && have.shared.is_none();
+    let rename = is_renamed.then(|| Step::Rename {
         id,
         name: desired.name.clone(),
     });
@@ -100,9 +117,11 @@ fn changes(
     let (wider, smaller) = change_type(have, balancer);
     let default = restored.contains(&Aspect::Public).then_some(true);
     let public = desired.public.or(default);
-    let switch = public.filter(|on| *on != balancer.public_net.enabled);
-    let mut changes = Vec::new();
-    changes.extend(networks(desired, balancer, facts));
+    let is_exclusive = have.shared.is_none();
+    let switch = public.filter(|on| is_exclusive && *on != balancer.public_net.enabled);
+    let mut changes = networks(desired, balancer, facts);
+    // What other clients reach through networks stays reachable.
+    changes.retain(|change| is_exclusive || matches!(change, Change::Attach { .. }));
     changes.extend(wider);
     changes.extend(switch.filter(|on| *on).map(Change::Public));
     if !desired.unread.concerns(Part::Targets) {
@@ -114,8 +133,10 @@ fn changes(
     changes.extend(smaller);
     // Only when no target needs the public side any more.
     changes.extend(switch.filter(|on| !*on).map(Change::Public));
-    changes.extend(algorithm(desired, balancer, restored));
-    changes.extend(pointers(desired, balancer));
+    if is_exclusive {
+        changes.extend(algorithm(desired, balancer, restored));
+        changes.extend(pointers(desired, balancer));
+    }
     changes
 }
 
@@ -231,15 +252,15 @@ pub(super) fn service_diff<'b>(
     let services = desired_services(spec, desired, have.certificates.ids(), restored);
     let is_known = !desired.unread.concerns(Part::Services) && !have.certificates.is_awaited();
     let limit = planned_type(have, balancer).max_services;
+    let shared = have.shared.as_ref();
+    let is_foreign = |have: &Service| {
+        shared.is_some_and(|shared| shared.is_foreign_listener(have.listener_key()))
+    };
     let is_of_spec = |have: &Service| supported(spec).any(|port| port.port == have.listen_port);
+    let keeps = |have: &Service| is_of_spec(have) || is_foreign(have);
+    let is_met = |want: &Service, have: &Service| is_foreign(have) || json::is_met(want, have);
     let services = services.into_iter().filter(|_| is_known);
-    diff_listeners(
-        services,
-        &balancer.services,
-        limit,
-        is_of_spec,
-        json::is_met,
-    )
+    diff_listeners(services, &balancer.services, limit, keeps, is_met)
 }
 
 fn change_services(diff: ListenerDiff<Service, &Service>) -> impl Iterator<Item = Change> {
@@ -262,11 +283,13 @@ fn change_targets(
     let private = facts.reaches_privately(&asked.desired);
     let misrouted = asked.targets.misrouted(balancer, private).into_iter();
     let misrouted = misrouted.filter(|id| !(private && have.outside.contains(id)));
-    let retarget = misrouted.map(|id| Change::Retarget {
-        at: super::targets::TargetAt::Server(id),
-        private,
-    });
-    let diff = asked.targets.diff(balancer, capacity(have, balancer));
+    let shared = have.shared.as_ref();
+    let ours = misrouted.map(TargetAt::Server);
+    let ours = ours.filter(|at| shared.is_none_or(|shared| !shared.is_foreign_target(at)));
+    let retarget = ours.map(|at| Change::Retarget { at, private });
+    let diff = asked
+        .targets
+        .diff(balancer, capacity(have, balancer), shared);
     let changes = diff.changes.into_iter().filter_map(|change| match change {
         TargetChange::Add {
             target: at,

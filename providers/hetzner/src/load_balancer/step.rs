@@ -266,6 +266,8 @@ impl cloudkeel_api::Step for Step {
         match (self, failed) {
             // A certificate needs no balancer.
             (Self::IssueCertificate(_), _) => false,
+            // It is released without what was ours.
+            (Self::Release { .. }, _) => true,
             (_, Self::Create(_) | Self::Adopt { .. }) => true,
             (Self::Change { change, .. }, Self::Change { change: failed, .. }) => {
                 change.depends_on(failed)

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use cloudkeel_api::{
     AddressKind, Event, IpFamily, LoadBalancerSpec, NodeFacts, TargetBy, TargetState,
 };
-use cloudkeel_toolkit::{Capacity, DesiredTargets, TargetDiff, internal_ip};
+use cloudkeel_toolkit::{Capacity, DesiredTargets, SharedParts, TargetDiff, internal_ip};
 use serde::Serialize;
 
 use super::desired::Desired;
@@ -201,12 +201,20 @@ impl Wanted {
     }
 
     /// What differs from the targets that are there.
-    pub(super) fn diff(&self, have: &LoadBalancer, capacity: Capacity) -> TargetDiff<TargetAt> {
+    pub(super) fn diff(
+        &self,
+        have: &LoadBalancer,
+        capacity: Capacity,
+        shared: Option<&SharedParts>,
+    ) -> TargetDiff<TargetAt> {
         let present = have.targets.iter().filter_map(place_of);
         let present: BTreeMap<_, _> = present.map(|(at, _)| (at, TargetState::Serving)).collect();
         let others = have.targets.len().saturating_sub(present.len());
         let diff = &self.targets;
-        diff.diff(&present, others, capacity, |at| self.keeps(*at))
+        let keeps = |at: &TargetAt| {
+            self.keeps(*at) || shared.is_some_and(|shared| shared.is_foreign_target(at))
+        };
+        diff.diff(&present, others, capacity, keeps)
     }
 }
 
@@ -227,7 +235,7 @@ fn address_of(node: &NodeFacts, private: bool) -> Option<IpAddr> {
 }
 
 /// Where a target leads, and whether through the network. Label selectors lead nowhere of ours.
-fn place_of(target: &Target) -> Option<(TargetAt, bool)> {
+pub(super) fn place_of(target: &Target) -> Option<(TargetAt, bool)> {
     if target.label_selector.is_some() {
         return None;
     }

@@ -53,6 +53,7 @@ impl LocalBalancers {
     pub(super) async fn execute_step(
         &self,
         desired: DesiredState<'_>,
+        have: &Observed,
         step: &Step,
     ) -> Executed<Observed> {
         let at = |id: &u64, version: &u64| (*id, *version);
@@ -109,7 +110,10 @@ impl LocalBalancers {
         let answer: Result<BalancerAnswer, CloudError> = self.api.fetch(request).await;
         let answer = answer.map_err(CloudError::vanished)?;
         self.versions.moved(id, version, answer.balancer.version);
-        if let Step::Release { .. } = step {
+        let is_protected = have.found.ours.iter().any(|it| it.protected && it.id == id);
+        if let Step::Release { .. } = step
+            && is_protected
+        {
             self.report_released(desired, id);
         }
         Ok((self.progress(&answer), None))

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use cloudkeel_api::{self as api, HealthProbe, IpFamily, LoadBalancerSpec, TargetBy};
 use cloudkeel_toolkit::{
-    AnnotationReader, DesiredTargets, Labels, address_of, balancer_name, instance_of,
+    AnnotationReader, DesiredTargets, Labels, address_of, balancer_name, instance_of, is_shared,
+    labelled_as_shared,
 };
 use ipnet::IpNet;
 
@@ -87,6 +88,8 @@ impl Desired {
     /// What to ask for if there is no balancer yet.
     pub(super) fn new_balancer(&self, spec: &LoadBalancerSpec, facts: &Facts) -> NewBalancer {
         let cluster = facts.cluster.as_deref();
+        let is_shared = is_shared(&spec.balancer_ref, &Labels::new());
+        let labels = labelled_as_shared(Labels::new(), is_shared);
         // A Node that is leaving is not worth joining.
         let serving = self.targets.by_node().into_iter();
         let serving = serving.filter(|(_, target)| target.state == api::TargetState::Serving);
@@ -96,7 +99,7 @@ impl Desired {
         let listeners = self.listeners.iter().take(facts.listener_limit());
         let state = TargetState::Serving;
         NewBalancer {
-            labels: OWNER.added(&Labels::new(), &spec.balancer_ref, cluster),
+            labels: OWNER.added(&labels, &spec.balancer_ref, cluster),
             name: self.name.clone(),
             kind: self.kind.clone(),
             internal: self.internal,

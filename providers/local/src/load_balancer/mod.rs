@@ -16,7 +16,8 @@ use cloudkeel_api::{
     OwnedResource, ProviderContext, ProxyProtocols, Report, UnknownAnnotation,
 };
 use cloudkeel_toolkit::{
-    CloudBalancer, EventRecorder, OwnerLabels, ServiceLabel, SharedList, ingress, one_each,
+    CloudBalancer, EventRecorder, OwnerLabels, ServiceLabel, SharedList, forget_parts, ingress,
+    one_each,
 };
 
 use self::apply::Versions;
@@ -119,10 +120,10 @@ impl LoadBalancerDriver for LocalBalancers {
     async fn execute(
         &self,
         desired: DesiredState<'_>,
-        _have: &Observed,
+        have: &Observed,
         step: &Step,
     ) -> Executed<Observed> {
-        self.execute_step(desired, step).await
+        self.execute_step(desired, have, step).await
     }
 
     fn report(&self, desired: DesiredState<'_>, have: &Observed) -> Report {
@@ -145,6 +146,7 @@ impl LoadBalancerDriver for LocalBalancers {
             internal: true,
             chosen_address: true,
             healthy_threshold: false,
+            shared: true,
         };
         BalancerProfile {
             features,
@@ -187,7 +189,7 @@ fn report(
 ) -> Report {
     // What is not ours yet is nothing to show.
     let Some(balancer) = have.found.ours.first() else {
-        return Report::default();
+        return recording(have);
     };
     let id = balancer.id.to_string();
     let is_proxied = balancer.proxy_protocol.is_some();
@@ -199,24 +201,40 @@ fn report(
             ..LoadBalancerStatus::of(&id, addresses)
         },
         busy: have.found.ours.iter().find_map(|b| busy(b, poll_interval)),
-        kept: kept(desired, &have.found.ours),
+        kept: kept(desired, have),
         unmet: plan::over_limits(have, balancer, facts),
         ..Report::default()
     };
     if desired.spec().is_some() {
+        let recording = recording(have);
+        (report.busy, report.changes) = (report.busy.or(recording.busy), recording.changes);
+        if have.shared.is_none() {
+            forget_parts(desired.balancer_ref(), &mut report.changes);
+        }
         report.changes.annotate(BALANCER_ID.name(), id);
     }
     report
 }
 
+/// What is written to the Service of a shared balancer before anything is added to that.
+fn recording(have: &Observed) -> Report {
+    let mut report = Report::default();
+    if let Some(shared) = have.shared.as_ref().filter(|_| have.desired.is_some()) {
+        report.busy = shared.busy();
+        shared.record(&mut report.changes);
+    }
+    report
+}
+
 /// What stays although the Service is deleted.
-fn kept(desired: DesiredState<'_>, ours: &[Balancer]) -> Vec<String> {
+fn kept(desired: DesiredState<'_>, have: &Observed) -> Vec<String> {
+    let is_shared = have.shared.as_ref().is_some_and(|it| !it.is_deleted());
     let stays = |balancer: &&Balancer| match desired {
         DesiredState::Present(_) => false,
-        DesiredState::Absent(_) => balancer.protected,
+        DesiredState::Absent(_) => balancer.protected || is_shared,
         DesiredState::Released(_) => true,
     };
-    let kept = ours.iter().filter(stays);
+    let kept = have.found.ours.iter().filter(stays);
     kept.map(CloudBalancer::in_words).collect()
 }
 

@@ -7,7 +7,8 @@ use cloudkeel_api::{
     BalancerRef, CloudError, DesiredState, ErrorKind, LoadBalancerSpec, Priority, ServiceRef,
 };
 use cloudkeel_toolkit::{
-    BalancerFinder, Classified, CloudBalancer, LookupError, Owner, SharedList, balancer_name,
+    BalancerFinder, Classified, CloudBalancer, HasListenerKey, LookupError, Owner, Parts,
+    SHARED_BALANCER_LEFT, SharedList, SharedParts, balancer_name, is_shared, shared_balancer_left,
 };
 
 use super::desired::Desired;
@@ -26,6 +27,8 @@ pub(crate) struct Observed {
     pub(super) found: Classified<Balancer>,
     /// What the Service asks for, without machines that the cloud does not know.
     pub(super) desired: Option<Desired>,
+    /// Which of its parts are the Service's, if other clients use it too.
+    pub(super) shared: Option<SharedParts>,
 }
 
 impl CloudBalancer for Balancer {
@@ -92,10 +95,10 @@ impl LocalBalancers {
     ) -> Result<Observed, CloudError> {
         let balancer_ref = desired.balancer_ref();
         let DesiredState::Present(spec) = desired else {
-            return Ok(Observed {
-                found: self.find_for_removal(balancer_ref).await?,
-                desired: None,
-            });
+            let found = self.find_for_removal(balancer_ref).await?;
+            let observed = leaving(balancer_ref, found);
+            self.report_left(desired, &observed);
+            return Ok(observed);
         };
         let found = self.find(balancer_ref, &balancer_name(spec)).await?;
         let observed = self.resolve_targets(spec, found).await?;
@@ -117,10 +120,7 @@ impl LocalBalancers {
         let mut desired = Desired::of(spec, &self.facts);
         let new = new_machines(&desired, &found);
         desired.leave_out(&self.unknown_among(&new, Priority::Normal).await?);
-        Ok(Observed {
-            found,
-            desired: Some(desired),
-        })
+        observed(spec, found, desired)
     }
 
     /// One list of balancers and one look-up of machines for all specs.
@@ -132,22 +132,21 @@ impl LocalBalancers {
         let all = self.list.all(all).await?;
         let observe = |spec: &LoadBalancerSpec| {
             let found = self.find_among(&all, &spec.balancer_ref, &balancer_name(spec))?;
-            let desired = Some(Desired::of(spec, &self.facts));
-            Ok(Observed { found, desired })
+            observed(spec, found, Desired::of(spec, &self.facts))
         };
-        let mut observed: Vec<Result<Observed, CloudError>> = specs.iter().map(observe).collect();
-        let new = observed.iter().flatten().filter_map(|seen| {
+        let mut all: Vec<Result<Observed, CloudError>> = specs.iter().map(observe).collect();
+        let new = all.iter().flatten().filter_map(|seen| {
             let desired = seen.desired.as_ref()?;
             Some(new_machines(desired, &seen.found))
         });
         let new: BTreeSet<u64> = new.flatten().collect();
         let unknown = self.unknown_among(&new, Priority::Background).await?;
-        for seen in observed.iter_mut().flatten() {
+        for seen in all.iter_mut().flatten() {
             if let Some(desired) = &mut seen.desired {
                 desired.leave_out(&unknown);
             }
         }
-        Ok(observed)
+        Ok(all)
     }
 
     /// Those of these machines that the cloud does not know. It would refuse all new targets for one
@@ -174,6 +173,17 @@ impl LocalBalancers {
         Ok(new.difference(&found).copied().collect())
     }
 
+    /// What other clients use stays when the Service goes.
+    fn report_left(&self, desired: DesiredState<'_>, seen: &Observed) {
+        let is_left = seen.shared.as_ref().is_some_and(|it| !it.is_deleted());
+        let is_left = is_left && matches!(desired, DesiredState::Absent(_));
+        for balancer in seen.found.ours.iter().filter(|_| is_left) {
+            let message = shared_balancer_left(balancer);
+            let service = &desired.balancer_ref().service;
+            self.events.warn(service, SHARED_BALANCER_LEFT, message);
+        }
+    }
+
     /// The cloud did what it was asked to and cannot make it work, which only the operator can change.
     fn report_problems(&self, spec: &LoadBalancerSpec, seen: &Observed) {
         let ours = seen.found.ours.iter();
@@ -183,6 +193,53 @@ impl LocalBalancers {
                 .warn(&spec.balancer_ref.service, PROBLEM, message);
         }
     }
+}
+
+/// What is there and asked for.
+pub(super) fn observed(
+    spec: &LoadBalancerSpec,
+    found: Classified<Balancer>,
+    desired: Desired,
+) -> Result<Observed, CloudError> {
+    let shared = match found.balancer() {
+        Some(balancer) if is_shared(&spec.balancer_ref, &balancer.labels) => {
+            let id = balancer.id.to_string();
+            let listeners = desired.listeners.iter().map(HasListenerKey::listener_key);
+            let want = Parts::of(listeners, desired.targets.places.keys());
+            let (is_adopted, have) = (found.ours.is_empty(), parts(balancer));
+            Some(SharedParts::of(
+                &spec.balancer_ref,
+                &id,
+                is_adopted,
+                &want,
+                &have,
+            )?)
+        }
+        _ => None,
+    };
+    Ok(Observed {
+        found,
+        desired: Some(desired),
+        shared,
+    })
+}
+
+/// What is there of a Service that goes.
+pub(super) fn leaving(balancer_ref: &BalancerRef, found: Classified<Balancer>) -> Observed {
+    let balancer = found.balancer();
+    let shared = balancer.filter(|it| is_shared(balancer_ref, &it.labels));
+    let shared =
+        shared.map(|it| SharedParts::of_leaving(balancer_ref, &it.id.to_string(), &parts(it)));
+    Observed {
+        shared,
+        found,
+        desired: None,
+    }
+}
+
+fn parts(balancer: &Balancer) -> Parts {
+    let listeners = balancer.listeners.iter().map(HasListenerKey::listener_key);
+    Parts::of(listeners, balancer.targets.iter().map(|target| target.at))
 }
 
 /// Machines that would become targets.

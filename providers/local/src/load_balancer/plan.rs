@@ -1,15 +1,18 @@
 //! From what is to what should be. Pure.
 
+use std::collections::BTreeSet;
+
 use cloudkeel_api::{
     self as api, BalancerRef, CloudError, DesiredState, Failures, LoadBalancerSpec,
 };
 use cloudkeel_toolkit::{
-    self as toolkit, Capacity, DesiredTargets, ListenerDiff, TargetDiff, diff_listeners,
+    self as toolkit, Capacity, DesiredTargets, HasListenerKey as _, ListenerChange, ListenerDiff,
+    SharedParts, TargetDiff, diff_listeners, labelled_as_shared, unshareable,
 };
 
 use super::desired::Desired;
 use super::observe::Observed;
-use super::step::Step;
+use super::step::{Step, changed};
 use super::{Facts, OWNER};
 use crate::wire::{Balancer, BalancerPatch, Listener, Target, TargetAt, TargetChange, TargetState};
 
@@ -21,8 +24,14 @@ pub(super) fn plan(
 ) -> Result<Vec<Step>, CloudError> {
     match desired {
         DesiredState::Present(spec) => present(spec, have, facts),
-        DesiredState::Absent(_) => Ok(have.found.ours.iter().map(absent).collect()),
-        DesiredState::Released(_) => Ok(have.found.ours.iter().map(release).collect()),
+        DesiredState::Absent(_) => {
+            let absent = |balancer| absent(balancer, have.shared.as_ref());
+            Ok(have.found.ours.iter().flat_map(absent).collect())
+        }
+        DesiredState::Released(_) => {
+            let retain = |balancer| retain(balancer, have.shared.is_some());
+            Ok(have.found.ours.iter().map(retain).collect())
+        }
     }
 }
 
@@ -42,47 +51,123 @@ fn present(
         let new = desired.new_balancer(spec, facts);
         return Ok(vec![Step::Create(Box::new(new))]);
     };
+    let shared = have.shared.as_ref();
     let adopt = have
         .found
         .adoptable
         .as_ref()
-        .map(|b| adopt(b, &spec.balancer_ref, facts));
-    let access = change(balancer, access(desired, balancer));
-    let listeners = set_listeners(desired, balancer, facts);
-    let rest = [
-        options(desired, balancer),
-        name(desired, balancer),
-        kind(desired, balancer),
-    ];
+        .map(|b| adopt(b, &spec.balancer_ref, shared, facts));
+    let label = have.found.ours.first().map(|b| label(b, shared));
+    let label = label.and_then(|patch| change(balancer, patch));
+    let listeners = set_listeners(desired, balancer, shared, facts);
+    let targets = change_targets(&desired.targets, balancer, shared, facts);
+    let (access, rest) = if shared.is_some() {
+        let asked = changed(&asked_of_all(spec, desired, balancer));
+        unshareable(&balancer.id.to_string(), &asked)?;
+        (None, Vec::new())
+    } else {
+        let rest = [
+            options(desired, balancer),
+            name(desired, balancer),
+            kind(desired, balancer),
+        ];
+        (change(balancer, access(desired, balancer)), rest.into())
+    };
     let rest = rest.into_iter().filter_map(|patch| change(balancer, patch));
-    let targets = change_targets(&desired.targets, balancer, facts);
-    let steps = [adopt, access, targets, listeners].into_iter().flatten();
-    Ok(steps.chain(rest).collect())
+    let steps = [adopt, label, access, targets, listeners];
+    Ok(steps.into_iter().flatten().chain(rest).collect())
 }
 
-/// What is protected stays, but is no longer ours.
-fn absent(balancer: &Balancer) -> Step {
+/// What is protected stays, and what is shared too without the Service's part of it. Neither is ours any more.
+fn absent(balancer: &Balancer, shared: Option<&SharedParts>) -> Vec<Step> {
     let Balancer { id, version, .. } = *balancer;
-    if balancer.protected {
-        return release(balancer);
-    }
-    Step::Delete { id, version }
+    let shared = shared.filter(|shared| !shared.is_deleted() || balancer.protected);
+    let Some(shared) = shared else {
+        return vec![if balancer.protected {
+            release(balancer)
+        } else {
+            Step::Delete { id, version }
+        }];
+    };
+    let stays = |listener: &&Listener| shared.is_foreign_listener(listener.listener_key());
+    let listeners: Vec<_> = balancer.listeners.iter().filter(stays).cloned().collect();
+    let listeners = (listeners != balancer.listeners).then_some(Step::SetListeners {
+        id,
+        version,
+        listeners,
+    });
+    let ours = balancer.targets.iter().map(|target| target.at);
+    let change = TargetChange {
+        remove: ours.filter(|at| !shared.is_foreign_target(at)).collect(),
+        ..TargetChange::default()
+    };
+    let targets = (!change.is_empty()).then_some(Step::ChangeTargets {
+        id,
+        version,
+        change,
+    });
+    let steps = listeners.into_iter().chain(targets);
+    steps.chain([release(balancer)]).collect()
 }
 
 /// Without its owner labels it is no longer ours.
 fn release(balancer: &Balancer) -> Step {
+    retain(balancer, false)
+}
+
+/// The same with all of its parts: who adopts it has to know that they are not one owner's.
+fn retain(balancer: &Balancer, is_shared: bool) -> Step {
     Step::Release {
         id: balancer.id,
         version: balancer.version,
-        labels: OWNER.removed(&balancer.labels),
+        labels: labelled_as_shared(OWNER.removed(&balancer.labels), is_shared),
     }
 }
 
-fn adopt(balancer: &Balancer, balancer_ref: &BalancerRef, facts: &Facts) -> Step {
+fn adopt(
+    balancer: &Balancer,
+    balancer_ref: &BalancerRef,
+    shared: Option<&SharedParts>,
+    facts: &Facts,
+) -> Step {
+    let labels = OWNER.added(&balancer.labels, balancer_ref, facts.cluster.as_deref());
     Step::Adopt {
         id: balancer.id,
         version: balancer.version,
-        labels: OWNER.added(&balancer.labels, balancer_ref, facts.cluster.as_deref()),
+        labels: labelled_as_shared(labels, shared.is_some()),
+    }
+}
+
+/// Says in the cloud that a balancer is shared, or is not any more.
+fn label(balancer: &Balancer, shared: Option<&SharedParts>) -> BalancerPatch {
+    let labels = labelled_as_shared(balancer.labels.clone(), shared.is_some());
+    BalancerPatch {
+        labels: differing(&labels, &balancer.labels),
+        ..BalancerPatch::default()
+    }
+}
+
+/// What the Service itself asks of the balancer as a whole, and is not so.
+fn asked_of_all(spec: &LoadBalancerSpec, want: &Desired, have: &Balancer) -> BalancerPatch {
+    let (asked, access, rest) = (&spec.options, access(want, have), options(want, have));
+    let ranges = access
+        .source_ranges
+        .filter(|_| !spec.source_ranges.is_empty());
+    let affinity = rest.affinity.filter(|_| want.affinity.is_some());
+    BalancerPatch {
+        name: name(want, have).name.filter(|_| asked.name.is_some()),
+        kind: kind(want, have).kind,
+        internal: access.internal.filter(|_| asked.internal.is_some()),
+        address: access.address,
+        source_ranges: ranges,
+        hostname: rest.hostname.filter(|_| want.hostname.is_some()),
+        algorithm: rest.algorithm.filter(|_| asked.algorithm.is_some()),
+        proxy_protocol: rest
+            .proxy_protocol
+            .filter(|_| asked.proxy_protocol.is_some()),
+        affinity,
+        protected: rest.protected,
+        ..BalancerPatch::default()
     }
 }
 
@@ -141,27 +226,53 @@ fn differing<T: PartialEq + Clone>(want: &T, have: &T) -> Option<T> {
 fn listener_diff<'a>(
     want: &'a Desired,
     have: &'a Balancer,
+    shared: Option<&SharedParts>,
     facts: &Facts,
 ) -> ListenerDiff<&'a Listener, &'a Listener> {
-    let (limit, is_met) = (facts.listener_limit(), |want: &&Listener, have: &_| {
-        *want == have
-    });
-    diff_listeners(&want.listeners, &have.listeners, limit, |_| false, is_met)
+    let keeps = |have: &Listener| {
+        shared.is_some_and(|shared| shared.is_foreign_listener(have.listener_key()))
+    };
+    let is_met = |want: &&Listener, have: &Listener| *want == have || keeps(have);
+    let limit = facts.listener_limit();
+    diff_listeners(&want.listeners, &have.listeners, limit, keeps, is_met)
 }
 
 /// All listeners that fit, for one call.
-fn set_listeners(want: &Desired, have: &Balancer, facts: &Facts) -> Option<Step> {
-    let diff = listener_diff(want, have, facts);
-    let fits = |listener: &&Listener| !diff.left_out.contains(listener);
-    (!diff.changes.is_empty()).then(|| Step::SetListeners {
+fn set_listeners(
+    want: &Desired,
+    have: &Balancer,
+    shared: Option<&SharedParts>,
+    facts: &Facts,
+) -> Option<Step> {
+    let diff = listener_diff(want, have, shared, facts);
+    if diff.changes.is_empty() {
+        return None;
+    }
+    let mut listeners: BTreeSet<&Listener> = have.listeners.iter().collect();
+    for change in diff.changes {
+        match change {
+            ListenerChange::Remove(present) => _ = listeners.remove(present),
+            ListenerChange::Update { desired, present } => {
+                listeners.remove(present);
+                listeners.insert(desired);
+            }
+            ListenerChange::Add(desired) => _ = listeners.insert(desired),
+        }
+    }
+    Some(Step::SetListeners {
         id: have.id,
         version: have.version,
-        listeners: want.listeners.iter().filter(fits).cloned().collect(),
+        listeners: listeners.into_iter().cloned().collect(),
     })
 }
 
-fn change_targets(want: &DesiredTargets<TargetAt>, have: &Balancer, facts: &Facts) -> Option<Step> {
-    let change = target_change(target_diff(want, &have.targets, facts));
+fn change_targets(
+    want: &DesiredTargets<TargetAt>,
+    have: &Balancer,
+    shared: Option<&SharedParts>,
+    facts: &Facts,
+) -> Option<Step> {
+    let change = target_change(target_diff(want, &have.targets, shared, facts));
     (!change.is_empty()).then_some(Step::ChangeTargets {
         id: have.id,
         version: have.version,
@@ -172,6 +283,7 @@ fn change_targets(want: &DesiredTargets<TargetAt>, have: &Balancer, facts: &Fact
 pub(super) fn target_diff(
     want: &DesiredTargets<TargetAt>,
     have: &[Target],
+    shared: Option<&SharedParts>,
     facts: &Facts,
 ) -> TargetDiff<TargetAt> {
     let present = have.iter().map(|target| match target.state {
@@ -179,7 +291,8 @@ pub(super) fn target_diff(
         TargetState::Draining => (target.at, api::TargetState::Draining),
     });
     let capacity = Capacity::of(facts.target_limit());
-    want.diff(&present.collect(), 0, capacity, |_| false)
+    let keeps = |at: &TargetAt| shared.is_some_and(|shared| shared.is_foreign_target(at));
+    want.diff(&present.collect(), 0, capacity, keeps)
 }
 
 /// All changes of targets, for one call.
@@ -210,8 +323,11 @@ pub(super) fn over_limits(have: &Observed, balancer: &Balancer, facts: &Facts) -
     let Some(want) = &have.desired else {
         return Vec::new();
     };
-    let targets = target_diff(&want.targets, &balancer.targets, facts);
-    let listeners = listener_diff(want, balancer, facts).over_limit(facts.listener_limit());
+    let shared = have.shared.as_ref();
+    let targets = target_diff(&want.targets, &balancer.targets, shared, facts);
+    let listeners = listener_diff(want, balancer, shared, facts);
+    let listeners = listeners.over_limit(facts.listener_limit());
     let targets = targets.over_limit(facts.target_limit());
-    targets.into_iter().chain(listeners).collect()
+    let taken = shared.and_then(SharedParts::unmet);
+    targets.into_iter().chain(listeners).chain(taken).collect()
 }

@@ -75,9 +75,10 @@ impl cloudkeel_api::Step for Step {
         }
     }
 
-    /// Nothing is done to a balancer that could not be made ours. Otherwise each call stands for itself.
+    /// Nothing is done to a balancer that could not be made ours, and it is released without what was ours. Otherwise each call stands for itself.
     fn depends_on(&self, failed: &Self) -> bool {
-        matches!(failed, Self::Create(_) | Self::Adopt { .. })
+        let is_released = matches!(self, Self::Release { .. });
+        is_released || matches!(failed, Self::Create(_) | Self::Adopt { .. })
     }
 
     /// Every write makes another version.
@@ -133,14 +134,14 @@ impl fmt::Display for Step {
                 write!(f, "{} at balancer {id}", parts.join(", "))
             }
             Self::Release { id, .. } => {
-                write!(f, "release balancer {id}, which is protected from deletion")
+                write!(f, "release balancer {id}")
             }
             Self::Delete { id, .. } => write!(f, "delete balancer {id}"),
         }
     }
 }
 
-fn changed(patch: &BalancerPatch) -> Vec<&'static str> {
+pub(super) fn changed(patch: &BalancerPatch) -> Vec<&'static str> {
     let fields = [
         ("name", patch.name.is_some()),
         ("labels", patch.labels.is_some()),

@@ -194,6 +194,13 @@ impl Desired {
 }
 
 impl Desired {
+    /// Whether targets get something else than clients send: plain requests in place of TLS, or more headers.
+    pub(super) fn changes_traffic(&self) -> bool {
+        let passes_on = ["TCP", "UDP", "SCTP"];
+        let mut listeners = self.listeners.iter();
+        listeners.any(|listener| !passes_on.contains(&listener.settings.protocol.as_str()))
+    }
+
     /// Targets are in the subnet of the load balancer if nothing else is said.
     pub(super) fn fill_subnet(&mut self, subnet: Option<&String>, is_serial: bool) {
         if self.network.member_subnet.is_some() || is_serial {

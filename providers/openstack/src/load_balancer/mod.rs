@@ -23,9 +23,12 @@ use cloudkeel_api::{
     HealthCheckPolicy, LabelSelector, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus,
     LockKey, OwnedResource, Problem, ProviderContext, ProxyProtocols, Report, UnknownAnnotation,
 };
-use cloudkeel_toolkit::{CloudBalancer as _, EventRecorder, SharedRead, ingress, one_each};
+use cloudkeel_toolkit::{
+    CloudBalancer as _, EventRecorder, SharedRead, ingress, one_each, through_balancer,
+};
 
 use self::capabilities::Capabilities;
+use self::desired::Desired;
 use self::find::written_id;
 use self::observe::{Found, Observed};
 pub use self::owner::{CLUSTER_UID, SERVICE_UID};
@@ -268,7 +271,7 @@ fn report(desired: DesiredState<'_>, have: &Observed, config: &Config) -> Report
         };
     };
     let mut report = Report {
-        status: status(have, found, config),
+        status: status(desired.balancer_ref(), have, found, config),
         busy,
         unmet: plan::unmet(have),
         ..Report::default()
@@ -300,7 +303,12 @@ fn address(have: &Observed, found: &Found) -> Option<IpAddr> {
     }
 }
 
-fn status(have: &Observed, found: &Found, config: &Config) -> LoadBalancerStatus {
+fn status(
+    balancer_ref: &BalancerRef,
+    have: &Observed,
+    found: &Found,
+    config: &Config,
+) -> LoadBalancerStatus {
     let address = address(have, found);
     let is_proxied = have.asked.as_ref().is_some_and(|asked| asked.is_proxied);
     let settings = &config.load_balancers;
@@ -309,6 +317,9 @@ fn status(have: &Observed, found: &Found, config: &Config) -> LoadBalancerStatus
     let of_address = address.filter(|_| is_proxied && settings.ingress_hostname);
     let of_address = of_address.map(|ip| format!("{ip}.{}", settings.ingress_hostname_suffix));
     let hostname = hostname.or(of_address).filter(|_| address.is_some());
-    let ingress = ingress(hostname.as_ref(), address, is_proxied);
+    let mut ingress = ingress(hostname.as_ref(), address, is_proxied);
+    if have.asked.as_ref().is_some_and(Desired::changes_traffic) {
+        ingress = through_balancer(balancer_ref, ingress);
+    }
     LoadBalancerStatus::of(&found.balancer.id, ingress)
 }

@@ -78,7 +78,11 @@ pub(super) fn number(key: impl Into<String>, port: i32) -> Result<u16, Problem> 
 }
 
 /// The neutral options; what cannot be read is noted.
-pub(super) fn options(service: &ServiceView, problems: &mut Problems) -> Options {
+pub(super) fn options(
+    service: &ServiceView,
+    features: Features,
+    problems: &mut Problems,
+) -> Options {
     // The `BalancerRef` has the ID; an empty one is reported here.
     problems.note(filled(service, &names::ADOPT));
     let drain = annotation(&names::LB_DRAIN_SECONDS, service, problems);
@@ -86,6 +90,10 @@ pub(super) fn options(service: &ServiceView, problems: &mut Problems) -> Options
     // Others read these; what is wrong with them is reported here.
     annotation(&names::LB_DRIFT, service, problems);
     annotation(&names::LB_RETAIN, service, problems);
+    if annotation(&names::LB_EXCLUSIVE, service, problems) == Some(false) && !features.shared {
+        let why = "this cloud's load balancers cannot be shared with other clients: remove it";
+        problems.push(Problem::new(names::LB_EXCLUSIVE.name(), why));
+    }
     Options {
         name: problems.note(filled(service, &names::LB_NAME)).flatten(),
         internal: annotation(&names::LB_INTERNAL, service, problems),

@@ -49,7 +49,7 @@ pub fn draft(
     let mut problems = Problems::new();
     let checks = CheckOptions::read(service, &mut problems);
     let listeners = fields::listeners(service, &checks, &setting.health_checks, &mut problems);
-    let options = fields::options(service, &mut problems);
+    let options = fields::options(service, setting.features, &mut problems);
     let address = fields::address(service, setting.features, &mut problems);
     let source_ranges = fields::source_ranges(service, &mut problems);
     let health_check_node_port = service.health_check_node_port.and_then(|port| {

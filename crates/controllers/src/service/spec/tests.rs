@@ -333,3 +333,20 @@ fn neutral_keys() -> Vec<&'static str> {
     keys.push(SOURCE_RANGES_ANNOTATION);
     keys
 }
+
+#[test]
+fn a_balancer_is_shared_only_where_the_cloud_can_leave_parts_of_it_alone() {
+    let shared = |value: &str| {
+        let annotations = json!({"cloudkeel.dev/lb-exclusive": value});
+        service(json!({"metadata": {"annotations": annotations}}))
+    };
+    let unable = Features {
+        shared: false,
+        ..ABLE
+    };
+    assert!(drafted(&shared("false"), ABLE).is_ok());
+    assert!(drafted(&shared("true"), unable).is_ok());
+    let refused = drafted(&shared("false"), unable).unwrap_err().to_string();
+    assert!(refused.contains("cannot be shared"), "{refused}");
+    assert!(drafted(&shared("perhaps"), ABLE).is_err());
+}

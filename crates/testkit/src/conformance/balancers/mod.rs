@@ -6,6 +6,7 @@ mod defaults;
 mod delete;
 mod drift;
 mod faults;
+mod foreign_parts;
 mod health;
 mod labels;
 mod limits;
@@ -31,6 +32,7 @@ pub(super) fn checks() -> impl Iterator<Item = &'static Check> {
         .chain(limits::CHECKS)
         .chain(ownership::CHECKS)
         .chain(shared::CHECKS)
+        .chain(foreign_parts::CHECKS)
         .chain(delete::CHECKS)
         .chain(faults::CHECKS)
         .chain(slow::CHECKS)

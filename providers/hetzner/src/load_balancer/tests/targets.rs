@@ -164,7 +164,7 @@ fn differ(wanted: &Wanted, have: Vec<Target>, capacity: Capacity) -> TargetDiff<
         targets: have,
         ..balancer()
     };
-    wanted.diff(&have, capacity)
+    wanted.diff(&have, capacity, None)
 }
 
 fn wanted(ids: impl IntoIterator<Item = u64>) -> Wanted {
