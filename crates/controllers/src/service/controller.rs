@@ -324,6 +324,7 @@ impl ServiceController {
                 is_settled: record.is_at_rest(),
                 applied: record.applied.clone(),
                 applying: record.applying.clone(),
+                health: record.health.clone(),
             });
         });
         balancers

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use cloudkeel_api::{
     CloudError, DriftPolicy, ErrorKind, LoadBalancerSpec, LoadBalancers, Observation, Options,
-    Outcome, Plan, Retry, names,
+    Outcome, Plan, Retry, TargetHealth, names,
 };
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
@@ -112,7 +112,7 @@ impl ServiceController {
                         }
                         Ok(observed) if self.is_in_order(&check, &cloud, &observed) => {
                             in_order += 1;
-                            self.accept(check, &cloud);
+                            self.accept(check, &cloud, &observed.report.status.health);
                         }
                         // Whatever it is, working on it reports it.
                         Ok(_) | Err(_) => self.queue.add(check.service.key(), Urgency::Refresh),
@@ -135,6 +135,9 @@ impl ServiceController {
         if is_current != Some(true) || observed.report.busy.is_some() {
             return;
         }
+        let health = &observed.report.status.health;
+        self.records
+            .amend(&key, |record| record.note_health(health));
         let repairs = self.drift_policy(&check.service) == DriftPolicy::Repair;
         if !observed.plan.is_empty() {
             let next = if repairs {
@@ -261,7 +264,7 @@ impl ServiceController {
     }
 
     /// Remembers what is in order, unless something has happened meanwhile.
-    fn accept(&self, check: Check, cloud: &str) {
+    fn accept(&self, check: Check, cloud: &str, health: &[TargetHealth]) {
         let Check {
             service, targets, ..
         } = check;
@@ -276,6 +279,7 @@ impl ServiceController {
                 record.ingress = Some(service.ingress.clone());
                 record.settled = Some(service);
                 record.applied = Some(targets);
+                record.note_health(health);
             }
         });
     }

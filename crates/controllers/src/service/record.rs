@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use cloudkeel_api::TargetHealth;
 use k8s_openapi::api::core::v1::LoadBalancerIngress;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -10,6 +11,7 @@ use tokio::time::Instant;
 use super::spec::Warning;
 use super::targets::follow::NodeUpdate;
 use super::targets::keys::{RemovedSince, TargetKeys};
+use crate::report::balancers::ObservedHealth;
 use crate::view::ServiceView;
 
 /// What is remembered of a Service.
@@ -26,6 +28,8 @@ pub(super) struct Record {
     pub(super) applying: Option<Arc<TargetKeys>>,
     /// The targets with which the last attempt was refused: with others it may be accepted.
     pub(super) refused: Option<Arc<TargetKeys>>,
+    /// What the cloud last said of the health of its targets.
+    pub(super) health: Option<Arc<ObservedHealth>>,
     /// Whether the cloud refused some of the last attempt and did the rest. The balancer follows the Nodes
     /// while that is tried again.
     pub(super) is_partial: bool,
@@ -105,6 +109,7 @@ impl Record {
             applied: None,
             applying: None,
             refused: None,
+            health: None,
             is_partial: false,
             needs_retry: false,
             last_error: None,
@@ -154,6 +159,15 @@ impl Record {
     /// Nothing of it is in these clouds any more, and they are not asked again.
     pub(super) fn forget_clouds(&mut self, clouds: &BTreeSet<String>) {
         self.clouds.retain(|cloud, _| !clouds.contains(cloud));
+    }
+
+    /// Remembers the health of its targets, also that the cloud does not say anything of it.
+    pub(super) fn note_health(&mut self, health: &[TargetHealth]) {
+        let observed = (!health.is_empty()).then(|| ObservedHealth {
+            targets: health.to_vec(),
+            at: Instant::now(),
+        });
+        self.health = observed.map(Arc::new);
     }
 
     /// Whether the last reconciliation succeeded, and neither another one runs nor a retry is due.

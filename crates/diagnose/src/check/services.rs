@@ -263,6 +263,11 @@ impl Checked<'_> {
         }
         let all: BTreeSet<_> = health.iter().map(|it| &it.target).collect();
         let serves = health.iter().any(|it| it.state == HealthState::Healthy);
+        // With that policy a Node without a Pod of the Service is meant to fail its check.
+        let is_local = self.service.view.traffic_policy == TrafficPolicy::Local;
+        if serves && is_local {
+            return None;
+        }
         let what = format!(
             "its cloud finds {} of {} targets unhealthy: {}",
             bad.len(),

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use cloudkeel_api::{
     ErrorKind, HealthState, InstanceState, NodeAddress, OwnedResource, PlannedStep, ResourceKind,
-    Route, RouteTarget, StepAction, TargetHealth,
+    Route, RouteTarget, StepAction, TargetHealth, TrafficPolicy,
 };
 use serde_json::json;
 
@@ -614,6 +614,20 @@ fn every_state_of_a_service_has_its_finding() {
                 ];
             }),
             &["service-targets-unhealthy"],
+        ),
+        (
+            "one target unhealthy under the policy Local",
+            {
+                let mut service = seen(&|it| {
+                    it.report.status.health = vec![
+                        health("a", HealthState::Healthy),
+                        health("b", HealthState::Unhealthy),
+                    ];
+                });
+                Arc::make_mut(&mut service.view).traffic_policy = TrafficPolicy::Local;
+                service
+            },
+            &[],
         ),
         (
             "all targets unhealthy",

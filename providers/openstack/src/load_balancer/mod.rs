@@ -5,6 +5,7 @@ mod capabilities;
 mod desired;
 mod find;
 mod floating_ip;
+mod health;
 mod observe;
 mod owner;
 mod plan;
@@ -320,5 +321,8 @@ fn status(have: &Observed, found: &Found, config: &Config) -> LoadBalancerStatus
     let of_address = of_address.map(|ip| format!("{ip}.{}", settings.ingress_hostname_suffix));
     let hostname = hostname.or(of_address).filter(|_| address.is_some());
     let ingress = ingress(hostname.as_ref(), address, is_proxied);
-    LoadBalancerStatus::of(&found.balancer.id, ingress)
+    LoadBalancerStatus {
+        health: health::target_health(found),
+        ..LoadBalancerStatus::of(&found.balancer.id, ingress)
+    }
 }
