@@ -2,6 +2,7 @@
 //! and all of them from time to time.
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use cloudkeel_api::{
     CloudError, DriftPolicy, ErrorKind, LoadBalancerSpec, LoadBalancers, Observation, Options,
     Outcome, Plan, Retry, TargetHealth, names,
 };
+use futures::FutureExt as _;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
@@ -20,7 +22,7 @@ use super::status::StatusUpdate;
 use super::targets::keys::TargetKeys;
 use crate::log_messages::{LOAD_BALANCERS_CHECKED, LOAD_BALANCERS_NOT_OBSERVED};
 use crate::paused::paused_by;
-use crate::runtime::{Urgency, jittered};
+use crate::runtime::{Urgency, jittered, panic_text, panicked};
 use crate::view::{ServiceView, View as _};
 
 /// A thousand Services on a hundred Nodes are checked in two calls.
@@ -217,7 +219,15 @@ impl ServiceController {
         if specs.is_empty() {
             return Vec::new();
         }
-        let observed = balancers.observe_all(&specs).await;
+        let observed = AssertUnwindSafe(balancers.observe_all(&specs))
+            .catch_unwind()
+            .await;
+        let observed = observed.unwrap_or_else(|panic| {
+            self.queue
+                .note_panic(format_args!("cloud {cloud}"), panic_text(panic.as_ref()));
+            let failed = |_| Err(panicked("observe load balancers", panic.as_ref()));
+            specs.iter().map(failed).collect()
+        });
         checks.into_iter().zip(observed).collect()
     }
 

@@ -167,7 +167,7 @@ fn controllers_and_clouds_tell_how_they_stand() {
             "clouds": ["fsn"],
             "state": "settled",
             "waitsFor": null,
-            "targets": [{"node": "n1", "use": "serving"}],
+            "targets": [{"node": "n1", "use": "serving", "health": "unhealthy"}],
             "moreTargets": 0,
             "health": {"healthy": 2, "unhealthy": 1, "unknown": 0, "secondsAgo": 5},
         }],
