@@ -9,13 +9,13 @@ use serde::Serialize;
 /// The panics since the process started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PanicReport {
+pub(crate) struct PanicReport {
     /// How many.
-    pub total: u64,
+    pub(crate) total: u64,
     /// When the last one was.
-    pub at: Timestamp,
+    pub(crate) at: Timestamp,
     /// What it said, and where in the program.
-    pub message: String,
+    pub(crate) message: String,
 }
 
 /// The hook for panics belongs to the process, and so does what it has seen.

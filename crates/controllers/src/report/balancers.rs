@@ -50,7 +50,7 @@ pub(crate) struct ObservedHealth {
 }
 
 impl ObservedHealth {
-    fn summary(&self) -> Option<HealthSummary> {
+    pub(crate) fn summary(&self) -> Option<HealthSummary> {
         HealthSummary::of(&self.targets)
     }
 

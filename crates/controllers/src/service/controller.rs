@@ -359,7 +359,12 @@ impl Controller for ServiceController {
         let beside = || {
             let retry =
                 after_each_replacement(&self.parts.clouds, || self.queue.retry_failed_now());
-            futures::future::join3(self.follow_nodes(), self.check_balancers(), retry)
+            futures::future::join4(
+                self.follow_nodes(),
+                self.check_balancers(),
+                self.follow_health(),
+                retry,
+            )
         };
         let handle = |key, failures| self.handle(key, failures);
         run(workers, &stop, synced, beside, handle).await;

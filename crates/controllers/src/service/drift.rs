@@ -28,6 +28,11 @@ use crate::view::{ServiceView, View as _};
 /// A thousand Services on a hundred Nodes are checked in two calls.
 const TARGETS_PER_CALL: usize = 50_000;
 
+/// How often the health of targets that are new or have failed is read again, and for how long. Later changes are seen
+/// with the next check of all balancers.
+const HEALTH_CHECK_PERIOD: Duration = Duration::from_secs(30);
+const HEALTH_CHECKED_FOR: Duration = Duration::from_mins(5);
+
 /// Which Services are checked, and what follows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scope {
@@ -37,6 +42,8 @@ enum Scope {
     /// Those that this process knows and that are not being worked on. What is not as it was left has
     /// drifted.
     Known,
+    /// Those of them whose targets are new or have failed, so that their health is likely to change soon.
+    Unsettled,
 }
 
 /// A Service that is checked.
@@ -82,6 +89,14 @@ impl ServiceController {
         }
     }
 
+    /// Reads the health of new and of failed targets again, until it has settled. Costs no call while all are healthy.
+    pub(super) async fn follow_health(&self) {
+        loop {
+            tokio::time::sleep(HEALTH_CHECK_PERIOD).await;
+            self.check(Scope::Unsettled, 0).await;
+        }
+    }
+
     /// Returns when to try again if a cloud did not answer.
     async fn check_unseen(&self, failures: &mut u32) -> Option<Instant> {
         let Some(retry_after) = self.check(Scope::Unseen, *failures).await else {
@@ -109,7 +124,7 @@ impl ServiceController {
                             };
                             retry_after = retry_after.max(Some(wait));
                         }
-                        Ok(observed) if scope == Scope::Known => {
+                        Ok(observed) if scope != Scope::Unseen => {
                             self.check_drift(&check, &cloud, &observed);
                         }
                         Ok(observed) if self.is_in_order(&check, &cloud, &observed) => {
@@ -175,6 +190,15 @@ impl ServiceController {
                 Scope::Unseen => is_at_rest.is_none() && looks_served(&service),
                 Scope::Known => {
                     is_at_rest == Some(true) && self.drift_policy(&service) != DriftPolicy::Off
+                }
+                Scope::Unsettled => {
+                    let since = |record: &Record| record.unsettled_since;
+                    let since = self.records.read(&key, since).flatten();
+                    let is_recent =
+                        since.is_some_and(|since| since.elapsed() <= HEALTH_CHECKED_FOR);
+                    is_recent
+                        && is_at_rest == Some(true)
+                        && self.drift_policy(&service) != DriftPolicy::Off
                 }
             };
             let is_in_scope = is_in_scope && paused_by(&service.annotations).is_none();

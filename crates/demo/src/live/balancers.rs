@@ -113,6 +113,8 @@ fn row(name: String, of: &Facts<'_>, shown: &Shown<'_>, count: &Count) -> Balanc
         listeners: listeners.collect(),
         targets: targets.unwrap_or_default(),
         more_targets: 0,
+        // Each target shows its own.
+        health: None,
         traffic: service.and_then(|service| traffic(service, &addresses, count)),
         note: note(report, balancer),
         service: name,

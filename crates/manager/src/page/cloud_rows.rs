@@ -159,9 +159,9 @@ fn target_row(target: &TargetReport) -> TargetRow {
 const fn serving(health: Option<HealthState>) -> (&'static str, Level) {
     match health {
         None => ("serving", Level::Good),
-        Some(HealthState::Healthy) => ("healthy", Level::Good),
+        Some(HealthState::Healthy) => ("serving, healthy", Level::Good),
         Some(HealthState::Unhealthy) => ("unhealthy", Level::Bad),
-        Some(HealthState::Unknown) => ("not checked yet", Level::Neutral),
+        Some(HealthState::Unknown) => ("serving, not checked yet", Level::Neutral),
     }
 }
 

@@ -153,14 +153,14 @@ fn what_the_cloud_says_of_targets_is_shown_as_a_problem() {
             [up, down],
             "in service, targets unhealthy",
             Level::Warning,
-            [("healthy", Level::Good), ("unhealthy", Level::Bad)],
+            [("serving, healthy", Level::Good), ("unhealthy", Level::Bad)],
         ),
         (
             "Local",
             [up, down],
             "in service",
             Level::Good,
-            [("healthy", Level::Good), ("unhealthy", Level::Bad)],
+            [("serving, healthy", Level::Good), ("unhealthy", Level::Bad)],
         ),
         (
             "Local",
@@ -175,8 +175,8 @@ fn what_the_cloud_says_of_targets_is_shown_as_a_problem() {
             "in service",
             Level::Good,
             [
-                ("healthy", Level::Good),
-                ("not checked yet", Level::Neutral),
+                ("serving, healthy", Level::Good),
+                ("serving, not checked yet", Level::Neutral),
             ],
         ),
     ] {
