@@ -1,5 +1,6 @@
 //! cloudkeel's own labels and annotations.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -38,6 +39,13 @@ pub const PAUSED: AnnotationKey<bool> = AnnotationKey::new(
      for it in the cloud. A value that cannot be read pauses too.",
 )
 .with_default("false");
+
+/// Whether an object is paused. A value that cannot be read pauses too: its author wanted something to stop.
+pub fn is_paused(annotations: &BTreeMap<String, String>) -> bool {
+    PAUSED
+        .get(annotations)
+        .map_or(true, Option::unwrap_or_default)
+}
 
 /// Service annotation: take over a balancer.
 pub const ADOPT: AnnotationKey<String> = AnnotationKey::new(

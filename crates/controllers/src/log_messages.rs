@@ -21,6 +21,14 @@ cloudkeel_api::log_messages! {
         "A bug in the program stopped the work on one object, `key`. It counts as a failure and is retried with backoff; \
          all other work goes on. `/status` shows the last one, `cloudkeel_workqueue_panics_total` counts them.",
         "Report it with the text of `panic` and the line `observed a panic` before it.";
+    LOOP_PANICKED: Error "loop panicked, restarting",
+        "A bug in the program stopped what a controller or the reload of settings does from time to time (`loop`). It \
+         begins anew after `retry_after`; the work on objects goes on. `cloudkeel_panics_total` counts it.",
+        "Report it with the text of `panic` and the line `observed a panic` before it.";
+    TARGETS_PANICKED: Error "comparing targets panicked, requeuing the service",
+        "A bug in the program stopped the comparison of a Service's targets with the Nodes. The Service is requeued, and \
+         the targets of all other Services follow the Nodes.",
+        "Report it with the text of `panic` and the line `observed a panic` before it.";
 
     // Nodes.
     NODE_INITIALIZED: Info "successfully initialized node with cloud provider",

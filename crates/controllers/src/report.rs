@@ -13,8 +13,8 @@ use crate::runtime::Cache;
 use crate::view::View;
 
 pub use status::{
-    BalancerReport, BalancerState, ManagedResources, RouteReport, RouteUse, TargetReport,
-    TargetUse, WaitingNode,
+    BalancerReport, BalancerState, HealthReport, ManagedResources, RouteReport, RouteUse,
+    TargetReport, TargetUse, WaitingNode,
 };
 
 /// The state of a controller.

@@ -192,6 +192,10 @@ rules! {
             "A Node without a machine is kept by the annotation `cloudkeel.dev/hold`.",
             "It is never deleted by itself.",
             "`kubectl annotate node NAME cloudkeel.dev/hold-`";
+        NODE_PAUSED: Info "node-paused",
+            "A Node has the annotation `cloudkeel.dev/paused`.",
+            "cloudkeel does not initialise, write or delete it, and changes none of its routes.",
+            "`kubectl annotate node NAME cloudkeel.dev/paused-` when you are done.";
         NODE_READY_NOT_LISTED: Error "node-ready-not-listed",
             "A Node is Ready, and the cloud does not list its machine.",
             "Either the list lags, or the credential does not see all of the project. If more of them are missing, deletions stop.",
@@ -236,6 +240,10 @@ rules! {
             "A Service has no address after two minutes.",
             "No client can reach it.",
             "Do what its Events say: `kubectl describe service -n NAMESPACE NAME`.";
+        SERVICE_PAUSED: Info "service-paused",
+            "A Service has the annotation `cloudkeel.dev/paused`.",
+            "Its load balancer follows neither the Service nor the Nodes, and is not deleted with it.",
+            "`kubectl annotate service -n NAMESPACE NAME cloudkeel.dev/paused-` when you are done.";
         SERVICE_NOT_SERVED: Warning "service-not-served",
             "A Service of type LoadBalancer has a class that no cloud here serves, and no address.",
             "It waits for another controller, which may not exist.",

@@ -16,6 +16,8 @@ pub struct Permission {
     pub namespace: Option<&'static str>,
     /// Whether it is asked for the lease alone.
     pub of_lease: bool,
+    /// The one object that it is asked for, if it is not the lease.
+    pub named: Option<&'static str>,
     /// What does not work without it.
     pub without: &'static str,
 }
@@ -27,6 +29,7 @@ const fn anywhere(resource: &'static str, verb: &'static str, without: &'static 
         verb,
         namespace: None,
         of_lease: false,
+        named: None,
         without,
     }
 }
@@ -38,6 +41,7 @@ const fn lease(verb: &'static str, without: &'static str) -> Permission {
         verb,
         namespace: Some("kube-system"),
         of_lease: !matches!(verb.as_bytes(), b"create"),
+        named: None,
         without,
     }
 }
@@ -53,6 +57,14 @@ const fn of_group(group: &'static str, permission: Permission) -> Permission {
     Permission {
         group,
         ..permission
+    }
+}
+
+/// Of the CAs that the API server trusts, which every cluster lets authentication webhooks read.
+const fn client_ca(verb: &'static str, without: &'static str) -> Permission {
+    Permission {
+        named: Some("extension-apiserver-authentication"),
+        ..within("kube-system", anywhere("configmaps", verb, without))
     }
 }
 
@@ -133,6 +145,12 @@ pub const PERMISSIONS: &[Permission] = &[
             "/metrics and /status refuse all requests",
         ),
     ),
+    client_ca(
+        "get",
+        "/metrics and /status know no client by its certificate",
+    ),
+    client_ca("list", "new client CAs are trusted late"),
+    client_ca("watch", "new client CAs are trusted late"),
 ];
 
 impl Permission {

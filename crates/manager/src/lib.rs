@@ -17,6 +17,7 @@ pub mod metrics;
 pub mod options;
 mod orphans;
 mod page;
+mod panics;
 pub mod reference;
 mod reload;
 pub mod run;

@@ -19,8 +19,9 @@ cloudkeel_api::log_messages! {
         "The manager could not start or could not go on, and exits with code 1; `err` says why.",
         "Correct what `err` names. The Pod restarts by itself.";
     PANIC: Error "observed a panic",
-        "A bug in the program. The work that panicked is lost; a controller retries it, and a panic elsewhere ends \
-         the process.",
+        "A bug in the program. The work on an object, a loop and a request fail alone, and are retried. After a panic in a \
+         watch or a port, what this process knows may be wrong: it releases the lease and exits with code 1. \
+         `cloudkeel_panics_total` counts all of them, and `/status` shows the last one.",
         "Report it with the text of `panic`.";
     CORE_DUMPS_ENABLED: Warn "failed to disable core dumps",
         "The kernel refused to turn off core dumps for this process. A core dump would contain credentials.",
@@ -164,6 +165,9 @@ cloudkeel_api::log_messages! {
     WEBHOOK_CERTIFICATE_RENEWED: Info "webhook certificate renewed",
         "The leader made a new certificate for the webhook port, and the API server trusts it.",
         "Nothing.";
+    REQUEST_PANICKED: Error "request panicked",
+        "A bug in the program. The request to `path` was answered with 500, and all others go on.",
+        "Report it with the text of `panic` and the line `observed a panic` before it.";
     OPEN_REQUESTS_DROPPED: Warn "graceful shutdown timed out, closing open connections",
         "Requests did not finish within 5 s after the port was asked to close.",
         "Nothing.";

@@ -135,13 +135,15 @@ export function balancers(data) {
     () => element("article", { class: "card" },
       element("h3", {}, slot("span", "service"), slot("span", "state")), slot("small", "cloud"),
       slot("p", "addresses", { class: "labels" }), slot("p", "listeners", { class: "labels" }),
-      slot("p", "traffic", { class: "traffic" }), slot("p", "note", { class: "note" }),
+      slot("p", "health", { class: "traffic" }), slot("p", "traffic", { class: "traffic" }),
+      slot("p", "note", { class: "note" }),
       slot("ul", "targets", { class: "targets" }), slot("p", "more", { class: "more" })),
     (card, row) => {
       say(part(card, "service"), row.service);
       state(part(card, "state"), row.level, row.state);
       labels(part(card, "addresses"), row.addresses, "address");
       labels(part(card, "listeners"), row.listeners, "listener");
+      note(part(card, "health"), row.health);
       note(part(card, "traffic"), row.traffic);
       note(part(card, "note"), row.note);
       // With one cloud, its name is not shown.

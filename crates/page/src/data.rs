@@ -149,6 +149,8 @@ pub struct BalancerRow {
     pub targets: Vec<TargetRow>,
     /// How many targets are not shown.
     pub more_targets: u64,
+    /// The health of its targets, if the cloud reports it, such as `2 of 3 targets healthy`.
+    pub health: Option<String>,
     /// The traffic, if it is counted.
     pub traffic: Option<String>,
     /// What is wrong or waited for.

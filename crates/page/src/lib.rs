@@ -15,6 +15,6 @@ pub use data::{
     NodeRow, PageData, RouteRow, Step, StepState, TargetRow,
 };
 pub use serve::{Buttons, Press, Source, router};
-pub use service_state::{ServiceFacts, SyncState};
+pub use service_state::{ServiceFacts, SyncState, Unhealthy};
 pub use summary::{Problem, Summary};
 pub use window::{View, Window, Windows};

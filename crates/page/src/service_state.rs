@@ -23,6 +23,18 @@ pub enum SyncState {
 /// The state of a Service that another controller handles, or none.
 const NOT_SERVED: &str = "not served here";
 
+/// How many targets a cloud finds unhealthy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Unhealthy {
+    /// None, or the cloud does not say.
+    #[default]
+    None,
+    /// Some, although all should be healthy.
+    Some,
+    /// All.
+    All,
+}
+
 /// What the state of a Service depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct ServiceFacts<'a> {
@@ -36,6 +48,8 @@ pub struct ServiceFacts<'a> {
     pub sync: Option<SyncState>,
     /// Its targets, if they are known, and those that are not shown.
     pub targets: Option<(&'a [TargetRow], u64)>,
+    /// How many of all its targets are unhealthy.
+    pub unhealthy: Unhealthy,
 }
 
 impl ServiceFacts<'_> {
@@ -57,6 +71,9 @@ impl ServiceFacts<'_> {
             (true, true, _) if self.all_targets_are_out() => {
                 ("in service, no target serves", Level::Bad)
             }
+            (true, true, _) if self.unhealthy == Unhealthy::Some => {
+                ("in service, targets unhealthy", Level::Warning)
+            }
             (true, true, Some(Waiting)) => ("in service, waits", Level::Warning),
             (true, true, Some(Working)) => ("in service, changes", Level::Good),
             (true, true, Some(Settled) | None) => ("in service", Level::Good),
@@ -74,7 +91,8 @@ impl ServiceFacts<'_> {
     /// Only if every target is shown, and none of them gets traffic.
     fn all_targets_are_out(self) -> bool {
         let is_out = |target: &TargetRow| matches!(target.level, Level::Bad | Level::Warning);
-        matches!(self.targets, Some((targets, 0)) if !targets.is_empty() && targets.iter().all(is_out))
+        let all_shown = matches!(self.targets, Some((targets, 0)) if !targets.is_empty() && targets.iter().all(is_out));
+        all_shown || self.unhealthy == Unhealthy::All
     }
 }
 
@@ -92,6 +110,7 @@ mod tests {
             has_address,
             sync,
             targets: None,
+            unhealthy: Unhealthy::None,
         }
     }
 
@@ -116,6 +135,21 @@ mod tests {
         ] {
             let facts = facts(wanted, address, sync);
             assert_eq!(facts.state(), (state, level), "{facts:?}");
+        }
+    }
+
+    #[test]
+    fn unhealthy_targets_are_a_problem_and_worse_if_all_are() {
+        for (unhealthy, state, level) in [
+            (Unhealthy::None, "in service", Good),
+            (Unhealthy::Some, "in service, targets unhealthy", Warning),
+            (Unhealthy::All, "in service, no target serves", Bad),
+        ] {
+            let facts = ServiceFacts {
+                unhealthy,
+                ..facts(true, true, Some(Settled))
+            };
+            assert_eq!(facts.state(), (state, level));
         }
     }
 

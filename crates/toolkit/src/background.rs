@@ -1,10 +1,12 @@
 //! Controllers of a provider that follow the Services of the cluster.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
     BackgroundContext, BackgroundController, CloudError, ProvidedController, ServiceFacts,
+    ServiceRef, names,
 };
 use tokio::time::{Instant, sleep_until};
 
@@ -94,8 +96,9 @@ impl<F: ServiceFollower> BackgroundController for FollowingController<F> {
         let schedule = self.0.schedule();
         let mut next = Instant::now() + schedule.first;
         let mut cause = Cause::Start;
+        let mut unpaused = Unpaused::default();
         loop {
-            let services = context.services.snapshot();
+            let services = unpaused.of(context.services.snapshot());
             tokio::select! {
                 () = context.stop.cancelled() => return Ok(()),
                 done = self.0.reconcile(&services, cause) => done?,
@@ -112,12 +115,31 @@ impl<F: ServiceFollower> BackgroundController for FollowingController<F> {
     }
 }
 
+/// The Services as they were before they were paused, so that what was made for them stays as it is.
+#[derive(Default)]
+struct Unpaused(BTreeMap<ServiceRef, ServiceFacts>);
+
+impl Unpaused {
+    /// Those of a list, with paused ones as they were. One that is paused since before the start stays as it is now.
+    fn of(&mut self, listed: Vec<ServiceFacts>) -> Vec<ServiceFacts> {
+        let mut before = std::mem::take(&mut self.0);
+        for facts in listed {
+            let kept = before.remove(&facts.service);
+            let is_kept = names::is_paused(&facts.annotations);
+            let facts = kept.filter(|_| is_kept).unwrap_or(facts);
+            self.0.insert(facts.service.clone(), facts);
+        }
+        self.0.values().cloned().collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, Mutex};
 
     use cloudkeel_api::{
-        MetadataChanges, MetadataWriter, NodeFacts, NodeFeed, ServiceFeed, ServiceRef, Shared,
+        MetadataChanges, MetadataWriter, NodeFacts, NodeFeed, ServiceFeed, ServiceType, Shared,
+        TrafficPolicy,
     };
     use tokio::sync::Notify;
 
@@ -251,5 +273,51 @@ mod tests {
             (first + 120, Cause::Period),
         ];
         assert_eq!(noted, expected);
+    }
+
+    #[test]
+    fn a_paused_service_stays_as_it_was() {
+        let service = |class: &str, paused: Option<&str>| ServiceFacts {
+            service: ServiceRef {
+                namespace: "ns".to_owned(),
+                name: "web".to_owned(),
+                uid: "u-1".to_owned(),
+            },
+            service_type: ServiceType::LoadBalancer,
+            class: Some(class.to_owned()),
+            labels: BTreeMap::new(),
+            annotations: paused
+                .map(|value| (names::PAUSED.name().to_owned(), value.to_owned()))
+                .into_iter()
+                .collect(),
+            ports: Vec::new(),
+            traffic_policy: TrafficPolicy::Cluster,
+            health_check_node_port: None,
+            source_ranges: Vec::new(),
+            ingress: Vec::new(),
+            is_deleting: false,
+        };
+        let mut unpaused = Unpaused::default();
+        for (case, listed, expected) in [
+            ("at first", service("1", None), "1"),
+            ("a change", service("2", None), "2"),
+            ("paused and changed", service("3", Some("true")), "2"),
+            (
+                "changed again, and not readable",
+                service("4", Some("x")),
+                "2",
+            ),
+            ("resumed", service("5", Some("false")), "5"),
+        ] {
+            let facts = unpaused.of(vec![listed]);
+            assert_eq!(facts[0].class.as_deref(), Some(expected), "{case}");
+        }
+        assert_eq!(unpaused.of(Vec::new()), [], "it is gone, paused or not");
+        let facts = unpaused.of(vec![service("6", Some("true"))]);
+        assert_eq!(
+            facts[0].class.as_deref(),
+            Some("6"),
+            "paused before the start"
+        );
     }
 }

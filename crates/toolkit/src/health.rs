@@ -1,10 +1,12 @@
-//! Which intervals, timeouts and retries of health checks a cloud accepts. Pure.
+//! Which intervals, timeouts and retries of health checks a cloud accepts, and whose health it reports. Pure.
 
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use cloudkeel_api::{
-    HealthCheck, LoadBalancerSpec, ServiceFacts, TrafficPolicy, format_go_duration, names,
+    HealthCheck, LoadBalancerSpec, NodeAddress, ServiceFacts, TrafficPolicy, format_go_duration,
+    names,
 };
 
 /// Where kube-proxy says whether its Node serves, unless it is configured otherwise.
@@ -17,6 +19,21 @@ pub fn kube_proxy_port(service: &ServiceFacts) -> u16 {
     let is_local = service.traffic_policy == TrafficPolicy::Local;
     let local = service.health_check_node_port.filter(|_| is_local);
     neutral.or(local).unwrap_or(KUBE_PROXY_PORT)
+}
+
+/// The desired target whose provider ID ends like this, or that has this address.
+pub fn node_of_target<'a>(
+    spec: &'a LoadBalancerSpec,
+    id: Option<&str>,
+    address: Option<IpAddr>,
+) -> Option<&'a str> {
+    let node = spec.targets.iter().find(|(_, target)| {
+        let own = target.node.provider_id.as_ref();
+        let mut addresses = target.node.addresses.iter().filter_map(NodeAddress::ip);
+        own.is_some_and(|own| Some(own.rest()) == id)
+            || address.is_some_and(|address| addresses.any(|ip| ip == address))
+    });
+    node.map(|(name, _)| name.as_str())
 }
 
 /// The numbers that a cloud takes. A neutral number that is not among them is rounded to the next that is, which

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use cloudkeel_api::{
     BackgroundContext, BackgroundController, CloudError, ErrorKind, MetadataChanges, NodeFacts,
-    ProvidedController, Shared,
+    ProvidedController, Shared, names,
 };
 use md5::{Digest as _, Md5};
 
@@ -73,7 +73,9 @@ impl TaggingController {
         context: &BackgroundContext,
     ) -> Result<(), CloudError> {
         let label = digest(&self.tags);
-        let is_open = |node: &NodeFacts| node.labels.get(LABEL) != Some(&label);
+        let is_open = |node: &NodeFacts| {
+            node.labels.get(LABEL) != Some(&label) && !names::is_paused(&node.annotations)
+        };
         let open: BTreeMap<_, _> = nodes.iter().filter(|(_, node)| is_open(node)).collect();
         if open.is_empty() {
             return Ok(());

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub use balancer::{
     Action, ActionStatus, Affinity, Algorithm, Balancer, BalancerAnswer, BalancerPatch,
     BalancerState, HealthCheck, Listener, ListenersChange, NewBalancer, Probe, Protocol,
-    ProxyProtocol, Target, TargetAt, TargetChange, TargetState, etag,
+    ProxyProtocol, ReportedHealth, Target, TargetAt, TargetChange, TargetState, etag,
 };
 pub use machine::{AddressScope, Machine, MachineAddress, MachineState, NewMachine};
 pub use route::{Hop, NewRoute, Route, RouteBatch, RouteBatchAnswer, RouteResult};

@@ -45,8 +45,8 @@ const LIMITS: &[Limit] = &[
     Limit {
         kind: "provider",
         place: "providers/local",
-        // It has every capability.
-        most: 2_451,
+        // It has every capability, the health of targets among them.
+        most: 2_482,
     },
     Limit {
         kind: "provider",

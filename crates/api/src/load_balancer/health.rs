@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The protocol of a health check.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
@@ -103,7 +103,7 @@ pub struct TargetHealth {
 }
 
 /// Whether a target answers its health check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum HealthState {
     /// It does.
@@ -112,6 +112,22 @@ pub enum HealthState {
     Unhealthy,
     /// It was not checked yet, or the cloud does not say.
     Unknown,
+}
+
+impl HealthState {
+    /// The state of each target over all listeners: one that serves a listener of several is healthy.
+    pub fn by_target(targets: &[TargetHealth]) -> BTreeMap<&str, Self> {
+        let mut states = BTreeMap::<&str, Self>::new();
+        for TargetHealth { target, state, .. } in targets {
+            let merged = states.entry(target).or_insert(*state);
+            *merged = match (*merged, *state) {
+                (Self::Healthy, _) | (_, Self::Healthy) => Self::Healthy,
+                (Self::Unknown, _) | (_, Self::Unknown) => Self::Unknown,
+                (Self::Unhealthy, Self::Unhealthy) => Self::Unhealthy,
+            };
+        }
+        states
+    }
 }
 
 /// How many targets of a balancer answer their health checks.
@@ -129,19 +145,12 @@ pub struct HealthSummary {
 impl HealthSummary {
     /// Counts targets. One that serves a listener of several is not out. `None` if the cloud shows no health.
     pub fn of(targets: &[TargetHealth]) -> Option<Self> {
-        let mut states = BTreeMap::<&str, Vec<HealthState>>::new();
-        for of_listener in targets {
-            let known = states.entry(&of_listener.target).or_default();
-            known.push(of_listener.state);
-        }
         let mut summary = Self::default();
-        for states in states.values() {
-            let count = if states.contains(&HealthState::Healthy) {
-                &mut summary.healthy
-            } else if states.contains(&HealthState::Unknown) {
-                &mut summary.unknown
-            } else {
-                &mut summary.unhealthy
+        for state in HealthState::by_target(targets).into_values() {
+            let count = match state {
+                HealthState::Healthy => &mut summary.healthy,
+                HealthState::Unhealthy => &mut summary.unhealthy,
+                HealthState::Unknown => &mut summary.unknown,
             };
             *count += 1;
         }

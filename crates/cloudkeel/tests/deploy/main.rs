@@ -11,6 +11,7 @@ mod chart;
 mod commands;
 mod contention;
 mod credentials;
+mod doctor_permissions;
 mod go_roles;
 #[allow(dead_code, reason = "each test binary uses its own part")]
 #[path = "../manager/harness.rs"]

@@ -69,6 +69,7 @@ async fn stop(manager: &mut Manager) {
 
 const NODES: &[(&str, &str)] = &[
     ("node-no-machine", "Node no-machine"),
+    ("node-paused", "Node held"),
     ("node-wrong-name", "Node wrong-name"),
     ("node-two-machines", "Node two-machines"),
     ("node-two-clouds", "Node two-clouds"),
@@ -147,7 +148,7 @@ async fn break_initialised_nodes(lab: &Lab) {
         not_ready(name).await;
         lab.world.cloud.destroy(gone).expect("it is gone");
     }
-    let hold = json!({"metadata": {"annotations": {"cloudkeel.dev/hold": "true"}}});
+    let hold = json!({"metadata": {"annotations": {"cloudkeel.dev/hold": "true", "cloudkeel.dev/paused": "true"}}});
     lab.patch_node("held", hold).await;
     let gone = lab.initialised("not-listed").await;
     lab.world.cloud.destroy(gone).expect("it is gone");
@@ -208,6 +209,7 @@ async fn break_routes(lab: &Lab) {
 
 const SERVICE_FINDINGS: &[(&str, &str)] = &[
     ("service-pending", "Service default/pending"),
+    ("service-paused", "Service default/typo"),
     ("service-no-endpoints", "Service default/pending"),
     ("service-not-served", "Service default/not-served"),
     ("service-invalid", "Service default/invalid"),
@@ -241,6 +243,8 @@ async fn break_services(lab: &Lab) {
         .expect("a service");
     make("invalid", "cloudkeel.dev/lb-health-check-port", "http").await;
     make("typo", "cloudkeel.dev/lb-nmae", "x").await;
+    let pause = json!({"metadata": {"annotations": {"cloudkeel.dev/paused": "true"}}});
+    lab.patch_service("typo", pause).await;
     make("no-targets", "cloudkeel.dev/lb-node-selector", "pool=none").await;
     lab.patch_node(
         "not-ready",

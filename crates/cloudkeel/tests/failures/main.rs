@@ -21,6 +21,7 @@ mod harness;
 mod invalid_annotation;
 mod leader_killed;
 mod many_nodes;
+mod panics;
 mod proxy;
 #[allow(dead_code, reason = "each test binary uses its own part")]
 #[path = "../deploy/scrape.rs"]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use cloudkeel_api::{Clock, ConfigSource, Registry, TokioClock};
 use cloudkeel_embedded::{DirectClient, EmbeddedApi};
 use cloudkeel_manager::election::BackgroundTasks;
-use cloudkeel_manager::run::{Invocation, Replica, Start, read_invocation};
+use cloudkeel_manager::run::{Ending, Invocation, Replica, RunError, Start, read_invocation};
 use cloudkeel_provider_local::LocalFactory;
 use cloudkeel_testkit::simulated_cloud::{InProcess, MachineSpec, Settings, SimulatedCloud};
 use jiff::{SignedDuration, Timestamp};
@@ -111,6 +111,30 @@ impl Simulated {
             task,
             _stop: stop.drop_guard(),
         }
+    }
+
+    /// A manager with another provider and exactly this command line. It ends as it ends.
+    pub(crate) fn run(
+        &self,
+        name: &str,
+        registry: Registry,
+        command: &[&str],
+    ) -> JoinHandle<Result<Ending, RunError>> {
+        let words: Vec<String> = command.iter().map(ToString::to_string).collect();
+        let invocation = read_invocation(&words, &registry, &[]).expect("good flags");
+        let Invocation::Manager(start) = invocation else {
+            panic!("{words:?} is not the command line of a manager");
+        };
+        let replica = Replica {
+            start: *start,
+            api: self.api.client(name),
+            clock: Arc::new(self.time),
+            name: name.to_owned(),
+            seed: 1,
+            background: BackgroundTasks::default(),
+            reload: None,
+        };
+        tokio::spawn(async move { replica.run(&registry, CancellationToken::new()).await })
     }
 
     /// Advances the clock, while kubelets report.

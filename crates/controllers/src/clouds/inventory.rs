@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::ProviderCell;
+use crate::runtime::contain_call;
 
 /// A failure this recent is shared: a cloud in trouble is not asked again by each caller.
 const FAILED_LATELY: Duration = Duration::from_secs(2);
@@ -117,7 +118,7 @@ impl Inventory {
         let began = Instant::now();
         let provider = self.provider.current();
         let listed = match provider.instances() {
-            Some(instances) => instances.list().await,
+            Some(instances) => contain_call("list instances", instances.list()).await,
             None => Err(CloudError::new(
                 "list",
                 ErrorKind::Unsupported,
@@ -159,6 +160,7 @@ mod tests {
     struct Slow {
         lists: AtomicUsize,
         broken: AtomicBool,
+        panics: AtomicBool,
     }
 
     impl CloudProvider for Slow {
@@ -175,6 +177,7 @@ mod tests {
         async fn list(&self) -> Result<InstanceList, CloudError> {
             self.lists.fetch_add(1, Ordering::SeqCst);
             tokio::time::sleep(Duration::from_secs(1)).await;
+            assert!(!self.panics.load(Ordering::SeqCst), "planted");
             if self.broken.load(Ordering::SeqCst) {
                 return Err(CloudError::new("list", ErrorKind::Unavailable, "broken"));
             }
@@ -280,6 +283,18 @@ mod tests {
         assert!(answers.iter().all(Result::is_err));
         assert_eq!(cloud.lists.load(Ordering::SeqCst), 2);
         assert!(inventory.latest().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_that_panics_has_failed_and_the_next_one_goes_on() {
+        let (cloud, inventory) = inventory();
+        cloud.panics.store(true, Ordering::SeqCst);
+        let failed = inventory.begun_after(Instant::now()).await.err().unwrap();
+        assert!(failed.to_string().contains("planted"), "{failed}");
+        assert!(inventory.failure().is_some());
+        cloud.panics.store(false, Ordering::SeqCst);
+        tokio::time::advance(FAILED_LATELY).await;
+        assert!(inventory.begun_after(Instant::now()).await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]

@@ -266,7 +266,7 @@ impl Controller for IpamController {
             self.context.nodes.synced().await;
             self.load_existing();
         };
-        let beside = std::future::ready(());
+        let beside = || std::future::ready(());
         run(workers, &stop, synced, beside, |name, _| self.sync(name)).await;
     }
 

@@ -455,8 +455,11 @@ impl Controller for LifecycleController {
         let workers = (&self.queue, self.settings.workers);
         let synced = self.parts.nodes.synced();
         let reconcile = |name, _| self.reconcile(name);
-        let retry = after_each_replacement(&self.parts.clouds, || self.queue.retry_failed_now());
-        let beside = futures::future::join(self.review_stops(), retry);
+        let beside = || {
+            let retry =
+                after_each_replacement(&self.parts.clouds, || self.queue.retry_failed_now());
+            futures::future::join(self.review_stops(), retry)
+        };
         run(workers, &stop, synced, beside, reconcile).await;
     }
 

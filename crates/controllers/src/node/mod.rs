@@ -196,8 +196,11 @@ impl Controller for NodeController {
     async fn run(&self, stop: CancellationToken) {
         let workers = (&self.queue, self.settings.workers);
         let synced = self.parts.nodes.synced();
-        let retry = after_each_replacement(&self.parts.clouds, || self.queue.retry_failed_now());
-        let beside = futures::future::join3(self.list_periodically(), self.emit_delayed(), retry);
+        let beside = || {
+            let retry =
+                after_each_replacement(&self.parts.clouds, || self.queue.retry_failed_now());
+            futures::future::join3(self.list_periodically(), self.emit_delayed(), retry)
+        };
         run(workers, &stop, synced, beside, |name, _| self.handle(name)).await;
         self.emit_all_delayed();
     }

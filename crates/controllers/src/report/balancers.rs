@@ -3,11 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use cloudkeel_api::{AddressKind, InstanceState, NodeAddress, ProviderId, TargetBy};
+use cloudkeel_api::{
+    AddressKind, HealthState, HealthSummary, InstanceState, NodeAddress, ProviderId, TargetBy,
+    TargetHealth,
+};
+use tokio::time::Instant;
 
 use super::{
-    BalancerReport, BalancerState, ControllerReport, ManagedResources, QueueReport, TargetReport,
-    TargetUse, truncate,
+    BalancerReport, BalancerState, ControllerReport, HealthReport, ManagedResources, QueueReport,
+    TargetReport, TargetUse, truncate,
 };
 use crate::clouds::Snapshot;
 use crate::service::ServiceParts;
@@ -35,6 +39,27 @@ pub(crate) struct BalancerSnapshot {
     pub(crate) applied: Option<Arc<TargetKeys>>,
     /// The targets that are being applied.
     pub(crate) applying: Option<Arc<TargetKeys>>,
+    /// What the cloud said of its targets.
+    pub(crate) health: Option<Arc<ObservedHealth>>,
+}
+
+/// The health of a balancer's targets, and when it was observed.
+pub(crate) struct ObservedHealth {
+    pub(crate) targets: Vec<TargetHealth>,
+    pub(crate) at: Instant,
+}
+
+impl ObservedHealth {
+    pub(crate) fn summary(&self) -> Option<HealthSummary> {
+        HealthSummary::of(&self.targets)
+    }
+
+    fn report(&self) -> Option<HealthReport> {
+        Some(HealthReport {
+            summary: self.summary()?,
+            seconds_ago: self.at.elapsed().as_secs(),
+        })
+    }
 }
 
 impl BalancerSnapshot {
@@ -60,7 +85,7 @@ impl BalancerSnapshot {
 
     fn report(&self, nodes: &ObservedNodes) -> BalancerReport {
         let mut targets = self.targets(nodes);
-        targets.sort_by(|one, other| (one.role, &one.node).cmp(&(other.role, &other.node)));
+        targets.sort_by(|one, other| one.order().cmp(&other.order()));
         let more_targets = truncate(&mut targets, BalancerReport::MOST_TARGETS);
         BalancerReport {
             service: self.service.clone(),
@@ -69,7 +94,15 @@ impl BalancerSnapshot {
             waits_for: self.waits_for().map(str::to_owned),
             targets,
             more_targets,
+            health: self.health.as_ref().and_then(|health| health.report()),
         }
+    }
+
+    /// Of those in the same state, the one without a healthy target comes first.
+    fn order(&self) -> (BalancerState, bool, &str) {
+        let health = self.health.as_ref().and_then(|health| health.summary());
+        let is_out = health.is_some_and(HealthSummary::is_outage);
+        (self.state(), !is_out, &self.service)
     }
 
     /// The targets that the balancer has, and those that it is about to have.
@@ -78,8 +111,13 @@ impl BalancerSnapshot {
         let gets = self.applying.as_deref().or(has);
         let names = has.into_iter().chain(gets).flat_map(TargetKeys::keys);
         let names: BTreeSet<&String> = names.collect();
+        let health = self.health.as_ref();
+        let health = health.map(|health| HealthState::by_target(&health.targets));
         let report = |node: &String| TargetReport {
             node: node.clone(),
+            health: health
+                .as_ref()
+                .and_then(|it| it.get(node.as_str()).copied()),
             role: match (
                 has.and_then(|it| it.get(node)),
                 gets.and_then(|it| it.get(node)),
@@ -109,9 +147,7 @@ impl ControllerReport {
         let report = Self::new(queue, waiting).after_first_list(&parts.services);
         let nodes = ObservedNodes::new(parts);
         balancers.retain(|it| !it.clouds.is_empty() || it.waits_for().is_some());
-        balancers.sort_by(|one, other| {
-            (one.state(), &one.service).cmp(&(other.state(), &other.service))
-        });
+        balancers.sort_by(|one, other| one.order().cmp(&other.order()));
         let more_balancers = truncate(&mut balancers, ManagedResources::MOST_BALANCERS);
         let mut unserved_services = unserved(parts);
         let most = ManagedResources::MOST_UNSERVED_SERVICES;
@@ -176,6 +212,14 @@ impl ObservedNodes {
     fn is_shut_down(&self, id: &ProviderId) -> bool {
         let found = self.lists.iter().find_map(|list| list.list.get(id));
         found.is_some_and(|instance| instance.state == InstanceState::ShutDown)
+    }
+}
+
+impl TargetReport {
+    /// Those that get no traffic come first.
+    fn order(&self) -> (TargetUse, bool, &str) {
+        let is_unhealthy = self.health == Some(HealthState::Unhealthy);
+        (self.role, !is_unhealthy, &self.node)
     }
 }
 
@@ -292,5 +336,44 @@ mod tests {
         let report = reported(Some(keys(&all)), None);
         assert_eq!(report.targets.len(), BalancerReport::MOST_TARGETS);
         assert_eq!(report.more_targets, 30);
+    }
+
+    #[test]
+    fn the_health_of_targets_is_reported_those_that_are_out_first() {
+        let state = |target: &str, state| TargetHealth {
+            target: target.to_owned(),
+            listener: Some(80),
+            state,
+        };
+        let of = |targets: Vec<TargetHealth>| BalancerSnapshot {
+            service: "shop/web".to_owned(),
+            is_settled: true,
+            applied: Some(keys(&[
+                ("a", TargetState::Serving),
+                ("b", TargetState::Serving),
+                ("c", TargetState::Serving),
+            ])),
+            health: Some(Arc::new(ObservedHealth {
+                targets,
+                at: Instant::now(),
+            })),
+            ..BalancerSnapshot::default()
+        };
+        let (up, down) = (HealthState::Healthy, HealthState::Unhealthy);
+        let report = of(vec![state("a", up), state("c", down)]).report(&ready(&["a", "b", "c"]));
+        let reported = report.targets.iter();
+        let reported: Vec<_> = reported.map(|it| (it.node.as_str(), it.health)).collect();
+        assert_eq!(reported, [("c", Some(down)), ("a", Some(up)), ("b", None)]);
+        let summary = report.health.unwrap().summary;
+        assert_eq!((summary.healthy, summary.unhealthy), (1, 1));
+        let out = of(vec![state("a", down)]);
+        let fine = BalancerSnapshot {
+            service: "a/first".to_owned(),
+            ..of(vec![state("a", up)])
+        };
+        assert!(
+            out.order() < fine.order(),
+            "one without a healthy target comes first"
+        );
     }
 }

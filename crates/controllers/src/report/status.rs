@@ -1,5 +1,6 @@
 //! What the controllers have created in the clouds, and what waits for them, without a cloud call.
 
+use cloudkeel_api::{HealthState, HealthSummary};
 use serde::Serialize;
 
 /// Load balancers, routes and Nodes. Of many, those that are not as they should be come first and the rest is
@@ -92,6 +93,19 @@ pub struct BalancerReport {
     pub targets: Vec<TargetReport>,
     /// So many more targets.
     pub more_targets: usize,
+    /// What the cloud said of the health of its targets, if it says anything.
+    pub health: Option<HealthReport>,
+}
+
+/// The health of a balancer's targets when it was last observed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HealthReport {
+    /// How many targets pass their health checks.
+    #[serde(flatten)]
+    pub summary: HealthSummary,
+    /// How many seconds ago that was.
+    pub seconds_ago: u64,
 }
 
 impl BalancerReport {
@@ -130,6 +144,9 @@ pub struct TargetReport {
     /// What it is to the balancer.
     #[serde(rename = "use")]
     pub role: TargetUse,
+    /// What the cloud said of its health, if it says anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health: Option<HealthState>,
 }
 
 /// What a route is.

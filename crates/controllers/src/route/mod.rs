@@ -230,8 +230,11 @@ impl Controller for RouteController {
         let workers = (&self.queue, self.tables.len());
         let synced = self.parts.nodes.synced();
         let handle = |index, failures| self.handle(index, failures);
-        let retry = after_each_replacement(&self.parts.clouds, || self.queue.retry_failed_now());
-        let beside = futures::future::join(self.resync(), retry);
+        let beside = || {
+            let retry =
+                after_each_replacement(&self.parts.clouds, || self.queue.retry_failed_now());
+            futures::future::join(self.resync(), retry)
+        };
         run(workers, &stop, synced, beside, handle).await;
     }
 

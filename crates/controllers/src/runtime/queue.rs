@@ -1,10 +1,8 @@
 //! A queue of keys, like client-go's work queue, and its workers: keys are merged, retried with backoff, and never
 //! processed twice at once.
 
-mod panic;
-
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,8 +16,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
-pub use self::panic::panic_text;
 use super::Backoff;
+use super::panics::{panic_text, restart_after_panics};
 use crate::log_messages::WORK_PANICKED;
 use crate::planted::Bug;
 use crate::report::QueueReport;
@@ -381,13 +379,20 @@ impl<K: Ord + Clone + Debug> Queue<K> {
             Err(panic) => {
                 let panic = panic_text(panic.as_ref());
                 error!(?key, panic, "{WORK_PANICKED}");
-                self.observer.panicked();
-                let mut state = self.state.lock();
-                state.panics += 1;
-                state.last_panic = Some(format!("{key:?}: {panic}"));
+                self.note_panic(format_args!("{key:?}"), panic);
                 Verdict::Failed
             }
         }
+    }
+}
+
+impl<K> Queue<K> {
+    /// Counts a panic of the controller that this queue is for, also one outside of the work on a key.
+    pub(crate) fn note_panic(&self, place: impl Display, panic: &str) {
+        self.observer.panicked();
+        let mut state = self.state.lock();
+        state.panics += 1;
+        state.last_panic = Some(format!("{place}: {panic}"));
     }
 }
 
@@ -424,25 +429,32 @@ pub async fn work<K, F, W>(
     while running.next().await.is_some() {}
 }
 
-/// Runs a controller until `stop`: waits until it has `synced`, then [works](work), and does what goes on `beside`.
-pub(crate) async fn run<K, F, W>(
+/// Runs a controller until `stop`: waits until it has `synced`, then [works](work), and does what goes on `beside`,
+/// which begins anew after a panic.
+pub(crate) async fn run<K, F, W, B>(
     (queue, at_once): (&Arc<Queue<K>>, usize),
     stop: &CancellationToken,
     synced: impl Future<Output = ()>,
-    beside: impl Future,
+    beside: impl Fn() -> B,
     handle: F,
 ) where
     K: Ord + Clone + Debug + Send,
     F: Fn(K, u32) -> W,
     W: Future<Output = Verdict> + Send,
+    B: Future,
 {
     if stop.run_until_cancelled(synced).await.is_none() {
         return;
     }
+    let note = |panic: &str| queue.note_panic("beside the queue", panic);
+    let beside = async {
+        restart_after_panics("beside the queue", note, beside).await;
+        std::future::pending().await
+    };
     tokio::select! {
         biased;
         () = work(queue, at_once, stop, handle) => {}
-        () = async { beside.await; std::future::pending().await } => {}
+        () = beside => {}
     }
 }
 

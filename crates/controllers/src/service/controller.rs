@@ -324,6 +324,7 @@ impl ServiceController {
                 is_settled: record.is_at_rest(),
                 applied: record.applied.clone(),
                 applying: record.applying.clone(),
+                health: record.health.clone(),
             });
         });
         balancers
@@ -355,8 +356,16 @@ impl Controller for ServiceController {
             self.parts.nodes.synced().await;
             self.parts.services.synced().await;
         };
-        let retry = after_each_replacement(&self.parts.clouds, || self.queue.retry_failed_now());
-        let beside = futures::future::join3(self.follow_nodes(), self.check_balancers(), retry);
+        let beside = || {
+            let retry =
+                after_each_replacement(&self.parts.clouds, || self.queue.retry_failed_now());
+            futures::future::join4(
+                self.follow_nodes(),
+                self.check_balancers(),
+                self.follow_health(),
+                retry,
+            )
+        };
         let handle = |key, failures| self.handle(key, failures);
         run(workers, &stop, synced, beside, handle).await;
     }

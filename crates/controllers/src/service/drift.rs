@@ -2,14 +2,16 @@
 //! and all of them from time to time.
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use cloudkeel_api::{
     CloudError, DriftPolicy, ErrorKind, LoadBalancerSpec, LoadBalancers, Observation, Options,
-    Outcome, Plan, Retry, names,
+    Outcome, Plan, Retry, TargetHealth, names,
 };
+use futures::FutureExt as _;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
@@ -20,11 +22,16 @@ use super::status::StatusUpdate;
 use super::targets::keys::TargetKeys;
 use crate::log_messages::{LOAD_BALANCERS_CHECKED, LOAD_BALANCERS_NOT_OBSERVED};
 use crate::paused::paused_by;
-use crate::runtime::{Urgency, jittered};
+use crate::runtime::{Urgency, jittered, panic_text, panicked};
 use crate::view::{ServiceView, View as _};
 
 /// A thousand Services on a hundred Nodes are checked in two calls.
 const TARGETS_PER_CALL: usize = 50_000;
+
+/// How often the health of targets that are new or have failed is read again, and for how long. Later changes are seen
+/// with the next check of all balancers.
+const HEALTH_CHECK_PERIOD: Duration = Duration::from_secs(30);
+const HEALTH_CHECKED_FOR: Duration = Duration::from_mins(5);
 
 /// Which Services are checked, and what follows.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,6 +42,8 @@ enum Scope {
     /// Those that this process knows and that are not being worked on. What is not as it was left has
     /// drifted.
     Known,
+    /// Those of them whose targets are new or have failed, so that their health is likely to change soon.
+    Unsettled,
 }
 
 /// A Service that is checked.
@@ -80,6 +89,14 @@ impl ServiceController {
         }
     }
 
+    /// Reads the health of new and of failed targets again, until it has settled. Costs no call while all are healthy.
+    pub(super) async fn follow_health(&self) {
+        loop {
+            tokio::time::sleep(HEALTH_CHECK_PERIOD).await;
+            self.check(Scope::Unsettled, 0).await;
+        }
+    }
+
     /// Returns when to try again if a cloud did not answer.
     async fn check_unseen(&self, failures: &mut u32) -> Option<Instant> {
         let Some(retry_after) = self.check(Scope::Unseen, *failures).await else {
@@ -107,12 +124,12 @@ impl ServiceController {
                             };
                             retry_after = retry_after.max(Some(wait));
                         }
-                        Ok(observed) if scope == Scope::Known => {
+                        Ok(observed) if scope != Scope::Unseen => {
                             self.check_drift(&check, &cloud, &observed);
                         }
                         Ok(observed) if self.is_in_order(&check, &cloud, &observed) => {
                             in_order += 1;
-                            self.accept(check, &cloud);
+                            self.accept(check, &cloud, &observed.report.status.health);
                         }
                         // Whatever it is, working on it reports it.
                         Ok(_) | Err(_) => self.queue.add(check.service.key(), Urgency::Refresh),
@@ -135,6 +152,9 @@ impl ServiceController {
         if is_current != Some(true) || observed.report.busy.is_some() {
             return;
         }
+        let health = &observed.report.status.health;
+        self.records
+            .amend(&key, |record| record.note_health(health));
         let repairs = self.drift_policy(&check.service) == DriftPolicy::Repair;
         if !observed.plan.is_empty() {
             let next = if repairs {
@@ -170,6 +190,15 @@ impl ServiceController {
                 Scope::Unseen => is_at_rest.is_none() && looks_served(&service),
                 Scope::Known => {
                     is_at_rest == Some(true) && self.drift_policy(&service) != DriftPolicy::Off
+                }
+                Scope::Unsettled => {
+                    let since = |record: &Record| record.unsettled_since;
+                    let since = self.records.read(&key, since).flatten();
+                    let is_recent =
+                        since.is_some_and(|since| since.elapsed() <= HEALTH_CHECKED_FOR);
+                    is_recent
+                        && is_at_rest == Some(true)
+                        && self.drift_policy(&service) != DriftPolicy::Off
                 }
             };
             let is_in_scope = is_in_scope && paused_by(&service.annotations).is_none();
@@ -214,7 +243,15 @@ impl ServiceController {
         if specs.is_empty() {
             return Vec::new();
         }
-        let observed = balancers.observe_all(&specs).await;
+        let observed = AssertUnwindSafe(balancers.observe_all(&specs))
+            .catch_unwind()
+            .await;
+        let observed = observed.unwrap_or_else(|panic| {
+            self.queue
+                .note_panic(format_args!("cloud {cloud}"), panic_text(panic.as_ref()));
+            let failed = |_| Err(panicked("observe load balancers", panic.as_ref()));
+            specs.iter().map(failed).collect()
+        });
         checks.into_iter().zip(observed).collect()
     }
 
@@ -261,7 +298,7 @@ impl ServiceController {
     }
 
     /// Remembers what is in order, unless something has happened meanwhile.
-    fn accept(&self, check: Check, cloud: &str) {
+    fn accept(&self, check: Check, cloud: &str, health: &[TargetHealth]) {
         let Check {
             service, targets, ..
         } = check;
@@ -276,6 +313,7 @@ impl ServiceController {
                 record.ingress = Some(service.ingress.clone());
                 record.settled = Some(service);
                 record.applied = Some(targets);
+                record.note_health(health);
             }
         });
     }

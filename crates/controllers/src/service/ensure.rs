@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cloudkeel_api::{
-    CloudError, DesiredState, ErrorKind, HealthSummary, LoadBalancerSpec, LoadBalancerStatus,
-    LoadBalancers, Outcome, Plan, ServiceChanges,
+    CloudError, DesiredState, ErrorKind, LoadBalancerSpec, LoadBalancerStatus, LoadBalancers,
+    Outcome, Plan, ServiceChanges,
 };
 use tokio::time::Instant;
 use tracing::{debug, info};
@@ -243,11 +243,7 @@ impl ServiceController {
             }
             Outcome::Settled { status, done, .. } => {
                 self.report_settled(attempt, &done, &status);
-                self.report_health(
-                    &attempt.service,
-                    &draft.spec,
-                    HealthSummary::of(&status.health),
-                );
+                self.report_health(&attempt.service, &draft.spec, &status.health);
                 let left = self.inherited_drain(&attempt.service);
                 let left = left.filter(|_| status.draining > 0);
                 Ok(left.map_or(Verdict::Done, Verdict::AgainAfter))

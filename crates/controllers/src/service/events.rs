@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use cloudkeel_api::{
     Event, HealthSummary, Ingress, LoadBalancerSpec, LoadBalancerStatus, Plan, ServiceRef,
-    TrafficPolicy, names,
+    TargetHealth, TrafficPolicy, names,
 };
 use tracing::{debug, info, warn};
 
@@ -253,17 +253,18 @@ impl ServiceController {
         }
     }
 
-    /// Reports once that no target passes its health check, until one does.
+    /// Remembers the health of targets, and reports once that none passes its health check, until one does.
     pub(super) fn report_health(
         &self,
         service: &Arc<ServiceView>,
         spec: &LoadBalancerSpec,
-        health: Option<HealthSummary>,
+        health: &[TargetHealth],
     ) {
-        let Some(health) = health else {
-            return;
-        };
         let is_new = self.records.update(service, |record| {
+            record.note_health(health);
+            let Some(health) = HealthSummary::of(health) else {
+                return false;
+            };
             let reported = &mut record.reported.outage;
             let is_new = health.is_outage() && !*reported;
             *reported = health.is_outage() || (*reported && health.healthy == 0);

@@ -10,7 +10,7 @@ use super::controller::ServiceController;
 use super::owner::{owner_of_service, wants_balancer};
 use super::record::Presence;
 use crate::log_messages::{ORPHAN_CHECK_FAILED, ORPHAN_FOUND, OTHER_CLOUD_SERVES};
-use crate::runtime::Urgency;
+use crate::runtime::{Urgency, contain_call};
 
 /// The resources of this cluster, by cloud.
 type Owned<'a> = BTreeMap<&'a str, Vec<OwnedResource>>;
@@ -25,7 +25,7 @@ impl ServiceController {
                 continue;
             };
             let cloud = cloud.name.as_str();
-            match balancers.owned().await {
+            match contain_call("list what is owned", balancers.owned()).await {
                 Ok(resources) => _ = owned.insert(cloud, resources),
                 Err(error) if error.kind() == ErrorKind::Unsupported => {
                     debug!(cloud, err = %error, "cloud cannot list load balancers of this cluster");

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use cloudkeel_api::{TargetHealth, TrafficPolicy};
 use k8s_openapi::api::core::v1::LoadBalancerIngress;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -10,6 +11,7 @@ use tokio::time::Instant;
 use super::spec::Warning;
 use super::targets::follow::NodeUpdate;
 use super::targets::keys::{RemovedSince, TargetKeys};
+use crate::report::balancers::ObservedHealth;
 use crate::view::ServiceView;
 
 /// What is remembered of a Service.
@@ -26,6 +28,10 @@ pub(super) struct Record {
     pub(super) applying: Option<Arc<TargetKeys>>,
     /// The targets with which the last attempt was refused: with others it may be accepted.
     pub(super) refused: Option<Arc<TargetKeys>>,
+    /// What the cloud last said of the health of its targets.
+    pub(super) health: Option<Arc<ObservedHealth>>,
+    /// Since when that is likely to change soon: targets are new, or have failed.
+    pub(super) unsettled_since: Option<Instant>,
     /// Whether the cloud refused some of the last attempt and did the rest. The balancer follows the Nodes
     /// while that is tried again.
     pub(super) is_partial: bool,
@@ -107,6 +113,8 @@ impl Record {
             applied: None,
             applying: None,
             refused: None,
+            health: None,
+            unsettled_since: None,
             is_partial: false,
             needs_retry: false,
             last_error: None,
@@ -157,6 +165,28 @@ impl Record {
     /// Nothing of it is in these clouds any more, and they are not asked again.
     pub(super) fn forget_clouds(&mut self, clouds: &BTreeSet<String>) {
         self.clouds.retain(|cloud, _| !clouds.contains(cloud));
+    }
+
+    /// Remembers the health of its targets, also that the cloud does not say anything of it.
+    pub(super) fn note_health(&mut self, health: &[TargetHealth]) {
+        let observed = (!health.is_empty()).then(|| ObservedHealth {
+            targets: health.to_vec(),
+            at: Instant::now(),
+        });
+        self.health = observed.map(Arc::new);
+        self.unsettled_since = if self.is_health_unsettled() {
+            self.unsettled_since.or_else(|| Some(Instant::now()))
+        } else {
+            None
+        };
+    }
+
+    /// Whether a later observation is likely to show other health. With the policy `Local`, a Node without a Pod is meant
+    /// to fail.
+    fn is_health_unsettled(&self) -> bool {
+        let summary = self.health.as_ref().and_then(|health| health.summary());
+        let is_local = self.seen.traffic_policy == TrafficPolicy::Local;
+        summary.is_some_and(|it| it.unknown > 0 || it.is_outage() || it.unhealthy > 0 && !is_local)
     }
 
     /// Whether the last reconciliation succeeded, and neither another one runs nor a retry is due.

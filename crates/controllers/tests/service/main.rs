@@ -18,6 +18,8 @@ mod model;
 #[cfg(test)]
 mod ownership;
 #[cfg(test)]
+mod panics;
+#[cfg(test)]
 mod pause;
 #[cfg(test)]
 mod refusals;

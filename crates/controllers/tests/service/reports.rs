@@ -1,7 +1,9 @@
 //! What the service controller reports in `/status`.
 
+use cloudkeel_api::HealthState;
 use cloudkeel_controllers::Controller as _;
 use cloudkeel_controllers::report::{BalancerReport, BalancerState, TargetUse};
+use cloudkeel_testkit::simulated_cloud::wire::ReportedHealth;
 use cloudkeel_testkit::simulated_cloud::{Fault, Operation};
 use serde_json::json;
 
@@ -128,4 +130,49 @@ async fn a_target_serves_only_if_its_machine_is_known_and_runs_and_its_node_is_r
             ("node-000", TargetUse::Serving),
         ]
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_health_of_targets_is_followed_until_it_has_settled() {
+    let lab = Lab::with_nodes(2).await;
+    lab.serve(1).await;
+    let balancer = lab.balancer("svc-0").unwrap();
+    let health = |states: [HealthState; 2]| {
+        let targets = balancer.targets.iter().zip(states);
+        let reported = targets.map(|(target, health)| ReportedHealth {
+            at: target.at,
+            port: 80,
+            health,
+        });
+        lab.cloud
+            .note_health(balancer.id, reported.collect())
+            .unwrap();
+    };
+    let summary = || {
+        let health = reported(&lab).health;
+        health.map(|it| (it.summary.healthy, it.summary.unhealthy))
+    };
+    assert_eq!(summary(), None, "nothing checks the targets");
+    health([HealthState::Unknown, HealthState::Healthy]);
+    for _ in 0..60 {
+        if summary().is_none() {
+            lab.pass(SECOND * 30).await;
+        }
+    }
+    assert_eq!(summary(), Some((1, 0)), "as of the drift check");
+    health([HealthState::Unhealthy, HealthState::Healthy]);
+    lab.pass(MINUTE).await;
+    assert_eq!(summary(), Some((1, 1)), "new targets are checked soon");
+    let unhealthy = &reported(&lab).targets[0];
+    assert_eq!(
+        unhealthy.health,
+        Some(HealthState::Unhealthy),
+        "under its Node: {unhealthy:?}"
+    );
+    health([HealthState::Healthy; 2]);
+    lab.pass(MINUTE).await;
+    assert_eq!(summary(), Some((2, 0)));
+    lab.cloud.reset_calls();
+    lab.pass(MINUTE * 5).await;
+    assert_eq!(lab.cloud.calls().total(), 0, "while all are healthy");
 }

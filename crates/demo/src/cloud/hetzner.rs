@@ -329,6 +329,7 @@ fn balancer(balancer: &LoadBalancer) -> Balancer {
         listeners: listeners.collect(),
         targets: targets(balancer),
         problems: Vec::new(),
+        health: Vec::new(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use cloudkeel_local_cloud::simulated_cloud::wire::{Balancer, Machine};
 use cloudkeel_local_cloud::{BalancerStats, Health, Phase, PortStats, TargetStats};
-use cloudkeel_page::{BalancerRow, Level, ServiceFacts, TargetRow};
+use cloudkeel_page::{BalancerRow, Level, ServiceFacts, TargetRow, Unhealthy};
 use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt as _;
 
@@ -98,6 +98,7 @@ fn row(name: String, of: &Facts<'_>, shown: &Shown<'_>, count: &Count) -> Balanc
         has_address: !addresses.is_empty(),
         sync: report.map(|report| report.state),
         targets: targets.as_deref().map(|targets| (targets, 0)),
+        unhealthy: Unhealthy::None,
     };
     let (state, level) = facts.state();
     let listeners = balancer.into_iter().flat_map(|b| &b.listeners);
@@ -112,6 +113,8 @@ fn row(name: String, of: &Facts<'_>, shown: &Shown<'_>, count: &Count) -> Balanc
         listeners: listeners.collect(),
         targets: targets.unwrap_or_default(),
         more_targets: 0,
+        // Each target shows its own.
+        health: None,
         traffic: service.and_then(|service| traffic(service, &addresses, count)),
         note: note(report, balancer),
         service: name,

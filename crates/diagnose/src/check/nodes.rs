@@ -12,8 +12,9 @@ use super::clouds::shows_no_known_machine;
 use crate::catalogue::{
     KUBELET_NOT_EXTERNAL, NODE_ADDRESS_UNKNOWN, NODE_ADDRESSES_DIFFER, NODE_DUPLICATE_ID,
     NODE_FOREIGN_ID, NODE_HELD, NODE_MACHINE_GONE, NODE_MACHINE_NOT_READY, NODE_MALFORMED_ID,
-    NODE_NO_MACHINE, NODE_NOT_READY, NODE_READY_NOT_LISTED, NODE_SHUT_DOWN, NODE_TOPOLOGY_DIFFERS,
-    NODE_TWO_CLOUDS, NODE_TWO_MACHINES, NODE_UNMANAGED, NODE_WAITS, NODE_WRONG_NAME,
+    NODE_NO_MACHINE, NODE_NOT_READY, NODE_PAUSED, NODE_READY_NOT_LISTED, NODE_SHUT_DOWN,
+    NODE_TOPOLOGY_DIFFERS, NODE_TWO_CLOUDS, NODE_TWO_MACHINES, NODE_UNMANAGED, NODE_WAITS,
+    NODE_WRONG_NAME,
 };
 use crate::finding::{Finding, Rule};
 use crate::snapshot::{InstanceMatch, NodeOwner, NodeState, Snapshot};
@@ -35,31 +36,8 @@ pub(super) fn findings(snapshot: &Snapshot) -> Vec<Finding> {
 /// What is wrong with one Node.
 pub(crate) fn findings_of_node(snapshot: &Snapshot, node: &NodeState) -> Vec<Finding> {
     let checked = Checked { snapshot, node };
-    let is_tainted = node.view.has_taint(UNINITIALIZED_TAINT);
-    match &node.owner {
-        NodeOwner::Unowned {
-            why,
-            is_malformed: true,
-        } => vec![checked.found(&NODE_MALFORMED_ID, why).fix(format!(
-            "kubectl delete node {}, correct --provider-id of its kubelet and restart it.",
-            node.name()
-        ))],
-        NodeOwner::Unowned { why, .. } if is_tainted => {
-            if has_unbuilt_cloud(snapshot) && !checked.is_unmanaged() {
-                return Vec::new();
-            }
-            vec![checked.unowned(why)]
-        }
-        NodeOwner::Unowned { .. } => Vec::new(),
-        // It may be that cloud's.
-        _ if is_tainted && has_unbuilt_cloud(snapshot) => Vec::new(),
-        _ if is_tainted => checked.uninitialised().into_iter().collect(),
-        _ if node.view.facts.provider_id.is_none() => {
-            let what = "it has no provider ID and no taint that says that it waits for one";
-            vec![checked.found(&KUBELET_NOT_EXTERNAL, what)]
-        }
-        _ => checked.initialised(),
-    }
+    let paused = checked.paused();
+    paused.into_iter().chain(checked.found_all()).collect()
 }
 
 /// Whether a cloud that might own a Node could not be built.
@@ -76,6 +54,45 @@ struct Checked<'a> {
 }
 
 impl Checked<'_> {
+    fn found_all(&self) -> Vec<Finding> {
+        let Self { snapshot, node } = self;
+        let is_tainted = node.view.has_taint(UNINITIALIZED_TAINT);
+        match &node.owner {
+            NodeOwner::Unowned {
+                why,
+                is_malformed: true,
+            } => vec![self.found(&NODE_MALFORMED_ID, why).fix(format!(
+                "kubectl delete node {}, correct --provider-id of its kubelet and restart it.",
+                node.name()
+            ))],
+            NodeOwner::Unowned { why, .. } if is_tainted => {
+                if has_unbuilt_cloud(snapshot) && !self.is_unmanaged() {
+                    return Vec::new();
+                }
+                vec![self.unowned(why)]
+            }
+            NodeOwner::Unowned { .. } => Vec::new(),
+            // It may be that cloud's.
+            _ if is_tainted && has_unbuilt_cloud(snapshot) => Vec::new(),
+            _ if is_tainted => self.uninitialised().into_iter().collect(),
+            _ if node.view.facts.provider_id.is_none() => {
+                let what = "it has no provider ID and no taint that says that it waits for one";
+                vec![self.found(&KUBELET_NOT_EXTERNAL, what)]
+            }
+            _ => self.initialised(),
+        }
+    }
+
+    fn paused(&self) -> Option<Finding> {
+        let is_paused = names::is_paused(&self.node.view.facts.annotations);
+        is_paused.then(|| {
+            let (name, key) = (self.node.name(), names::PAUSED.name());
+            let what = "cloudkeel leaves it and its routes as they are";
+            let fix = format!("kubectl annotate node {name} {key}-");
+            self.found(&NODE_PAUSED, what).fix(fix)
+        })
+    }
+
     fn found(&self, rule: &'static Rule, what: impl Into<String>) -> Finding {
         rule.found(format!("Node {}", self.node.name()), what)
     }

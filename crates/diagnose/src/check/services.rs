@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use cloudkeel_api::{
-    ErrorKind, HealthState, Ingress, LoadBalancerSpec, Observation, Severity, TrafficPolicy,
+    ErrorKind, HealthState, Ingress, LoadBalancerSpec, Observation, Severity, TrafficPolicy, names,
 };
 use cloudkeel_controllers::service::ingress_of;
 use cloudkeel_controllers::service::spec::Draft;
@@ -13,8 +13,8 @@ use cloudkeel_controllers::wellknown::CLEANUP_FINALIZER;
 use crate::catalogue::{
     SERVICE_ADDRESS_DIFFERS, SERVICE_BALANCER_MISSING, SERVICE_DIFFERS, SERVICE_FOREIGN_FINALIZER,
     SERVICE_INVALID, SERVICE_LOCAL_ELSEWHERE, SERVICE_NO_ENDPOINTS, SERVICE_NO_TARGETS,
-    SERVICE_NOT_OURS, SERVICE_NOT_SERVED, SERVICE_OPTION_IGNORED, SERVICE_PENDING, SERVICE_STUCK,
-    SERVICE_TARGETS_DOWN, SERVICE_TARGETS_UNHEALTHY, SERVICE_UNREADABLE,
+    SERVICE_NOT_OURS, SERVICE_NOT_SERVED, SERVICE_OPTION_IGNORED, SERVICE_PAUSED, SERVICE_PENDING,
+    SERVICE_STUCK, SERVICE_TARGETS_DOWN, SERVICE_TARGETS_UNHEALTHY, SERVICE_UNREADABLE,
 };
 use crate::finding::{Finding, Rule};
 use crate::snapshot::{NodeState, ServiceState, Snapshot, Trouble};
@@ -35,31 +35,8 @@ pub(super) fn findings(snapshot: &Snapshot) -> Vec<Finding> {
 /// What is wrong with one Service.
 pub(crate) fn findings_of_service(snapshot: &Snapshot, service: &ServiceState) -> Vec<Finding> {
     let checked = Checked { snapshot, service };
-    if service.view.deleting {
-        return checked.deleting().into_iter().collect();
-    }
-    if !service.view.is_load_balancer() {
-        return Vec::new();
-    }
-    if service.owner.is_none() {
-        return checked.not_served().into_iter().collect();
-    }
-    let mut findings = Vec::new();
-    match &service.draft {
-        Some(Err(problems)) => {
-            let lines = problems.lines().collect::<Vec<_>>().join("; ");
-            findings.push(checked.found(&SERVICE_INVALID, lines));
-        }
-        Some(Ok(draft)) => findings.extend(checked.asks_for(draft)),
-        None => {}
-    }
-    match &service.observed {
-        Some(Err(trouble)) => findings.extend(checked.unread(trouble)),
-        Some(Ok(observed)) => findings.extend(checked.observed(observed)),
-        None => {}
-    }
-    findings.extend(checked.pending());
-    findings
+    let paused = checked.paused();
+    paused.into_iter().chain(checked.found_all()).collect()
 }
 
 struct Checked<'a> {
@@ -68,6 +45,50 @@ struct Checked<'a> {
 }
 
 impl Checked<'_> {
+    fn found_all(&self) -> Vec<Finding> {
+        let service = self.service;
+        if service.view.deleting {
+            return self.deleting().into_iter().collect();
+        }
+        if !service.view.is_load_balancer() {
+            return Vec::new();
+        }
+        if service.owner.is_none() {
+            return self.not_served().into_iter().collect();
+        }
+        let mut findings = Vec::new();
+        match &service.draft {
+            Some(Err(problems)) => {
+                let lines = problems.lines().collect::<Vec<_>>().join("; ");
+                findings.push(self.found(&SERVICE_INVALID, lines));
+            }
+            Some(Ok(draft)) => findings.extend(self.asks_for(draft)),
+            None => {}
+        }
+        match &service.observed {
+            Some(Err(trouble)) => findings.extend(self.unread(trouble)),
+            Some(Ok(observed)) => findings.extend(self.observed(observed)),
+            None => {}
+        }
+        findings.extend(self.pending());
+        findings
+    }
+
+    fn paused(&self) -> Option<Finding> {
+        let view = &self.service.view;
+        let has_balancer = view.is_load_balancer() || view.has_finalizer(CLEANUP_FINALIZER);
+        let is_paused = has_balancer && names::is_paused(&view.annotations);
+        is_paused.then(|| {
+            let (service, key) = (&view.service, names::PAUSED.name());
+            let what = "cloudkeel leaves it and its load balancer as they are";
+            let fix = format!(
+                "kubectl annotate service -n {} {} {key}-",
+                service.namespace, service.name
+            );
+            self.found(&SERVICE_PAUSED, what).fix(fix)
+        })
+    }
+
     fn found(&self, rule: &'static Rule, what: impl Into<String>) -> Finding {
         rule.found(format!("Service {}", self.service.key()), what)
     }
@@ -263,6 +284,11 @@ impl Checked<'_> {
         }
         let all: BTreeSet<_> = health.iter().map(|it| &it.target).collect();
         let serves = health.iter().any(|it| it.state == HealthState::Healthy);
+        // With that policy a Node without a Pod of the Service is meant to fail its check.
+        let is_local = self.service.view.traffic_policy == TrafficPolicy::Local;
+        if serves && is_local {
+            return None;
+        }
         let what = format!(
             "its cloud finds {} of {} targets unhealthy: {}",
             bad.len(),

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use cloudkeel_api::{
     ErrorKind, HealthState, InstanceState, NodeAddress, OwnedResource, PlannedStep, ResourceKind,
-    Route, RouteTarget, StepAction, TargetHealth,
+    Route, RouteTarget, StepAction, TargetHealth, TrafficPolicy,
 };
 use serde_json::json;
 
@@ -84,6 +84,7 @@ fn every_state_of_a_node_has_its_finding() {
         "alpha.kubernetes.io/provided-node-ip": "192.0.2.7",
     }}});
     let zone_a = json!({"metadata": {"labels": {"topology.kubernetes.io/zone": "a"}}});
+    let paused = json!({"metadata": {"annotations": {"cloudkeel.dev/paused": "true"}}});
     let held = json!({"metadata": {"annotations": {"cloudkeel.dev/hold": "true"}}});
     let network = json!({"status": {"conditions": [
         {"type": "Ready", "status": "True"},
@@ -160,6 +161,11 @@ fn every_state_of_a_node_has_its_finding() {
             "held",
             with(not_ready("x", held), none.clone()),
             &["node-held"],
+        ),
+        (
+            "paused",
+            with(not_ready("x", paused), none.clone()),
+            &["node-machine-gone", "node-paused"],
         ),
         (
             "Ready and not listed",
@@ -560,6 +566,11 @@ fn every_state_of_a_service_has_its_finding() {
         service.observed = Some(Err(Trouble { kind, text }));
         service
     };
+    let mut paused = seen(&|_| ());
+    let annotation = ("cloudkeel.dev/paused".to_owned(), "true".to_owned());
+    Arc::make_mut(&mut paused.view)
+        .annotations
+        .extend([annotation]);
     let step = PlannedStep {
         text: "add target n".to_owned(),
         destructive: false,
@@ -616,11 +627,26 @@ fn every_state_of_a_service_has_its_finding() {
             &["service-targets-unhealthy"],
         ),
         (
+            "one target unhealthy under the policy Local",
+            {
+                let mut service = seen(&|it| {
+                    it.report.status.health = vec![
+                        health("a", HealthState::Healthy),
+                        health("b", HealthState::Unhealthy),
+                    ];
+                });
+                Arc::make_mut(&mut service.view).traffic_policy = TrafficPolicy::Local;
+                service
+            },
+            &[],
+        ),
+        (
             "all targets unhealthy",
             seen(&|it| it.report.status.health = vec![health("a", HealthState::Unhealthy)]),
             &["service-targets-down"],
         ),
         ("just deleted", deleting(ours, 20), &[]),
+        ("paused", paused, &["service-paused"]),
         ("stuck", deleting(ours, 600), &["service-stuck"]),
         (
             "kept by another",

@@ -23,7 +23,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloudkeel_provider_local::wire::{Listener, Protocol};
+use cloudkeel_provider_local::wire::{Listener, Protocol, ReportedHealth};
 use tokio_util::task::TaskTracker;
 
 use self::pool::DesiredTarget;
@@ -32,9 +32,10 @@ use self::probe::Prober;
 use self::rules::Rules;
 use crate::simulated_cloud::WantedBalancer;
 
+pub use cloudkeel_api::HealthState as Health;
+
 pub use self::pool::Phase;
 pub use self::stats::{BalancerStats, FrontendStats, PortStats, TargetStats};
-pub use self::target::Health;
 
 /// How the proxies behave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,6 +120,16 @@ impl Plane {
                 .collect(),
         };
         self.balancers.iter().map(stats).collect()
+    }
+
+    /// The health of each balancer's targets that get new connections.
+    pub(crate) fn health(&self) -> BTreeMap<u64, Vec<ReportedHealth>> {
+        let health = self.balancers.iter().map(|(id, proxy)| {
+            let ports = proxy.ports.iter();
+            let reported = ports.flat_map(|((_, port), of)| of.health(*port)).collect();
+            (*id, reported)
+        });
+        health.collect()
     }
 
     /// Closes all frontends and waits until every connection has ended, which the drain time bounds.

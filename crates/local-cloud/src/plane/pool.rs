@@ -10,11 +10,12 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::Health;
 use super::affinity::Affinities;
 use super::choice::{Candidate, choose};
 use super::counters::Counter;
 use super::rules::Rules;
-use super::target::{Health, Lease, Target};
+use super::target::{Lease, Target};
 
 /// Whether a target gets new connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,11 +5,11 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use cloudkeel_provider_local::wire::Protocol;
+use cloudkeel_provider_local::wire::{Protocol, ReportedHealth};
 use tokio::net::{TcpListener, UdpSocket};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::pool::{DesiredTarget, Pool};
+use super::pool::{DesiredTarget, Phase, Pool};
 use super::probe::Prober;
 use super::rules::Rules;
 use super::udp::UdpFrontend;
@@ -44,6 +44,19 @@ impl Port {
             frontends: BTreeMap::new(),
             _checks: stop.drop_guard(),
         }
+    }
+
+    /// The health of the targets that get new connections.
+    pub(super) fn health(&self, number: u16) -> Vec<ReportedHealth> {
+        let members = self.pool.members().into_iter();
+        members
+            .filter(|(_, phase)| *phase == Phase::Serving)
+            .map(|(target, _)| ReportedHealth {
+                at: target.at,
+                port: number,
+                health: target.health(),
+            })
+            .collect()
     }
 
     /// Takes new rules and targets; opens frontends that are missing, and closes those that are not

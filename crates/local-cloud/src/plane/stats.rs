@@ -5,9 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 use cloudkeel_provider_local::wire::{Protocol, TargetAt};
 use serde::{Deserialize, Serialize};
 
+use super::Health;
 use super::pool::Phase;
 use super::port::{Frontend, Port};
-use super::target::Health;
 
 /// What a balancer has done since it was last started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

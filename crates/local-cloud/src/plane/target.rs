@@ -5,24 +5,12 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cloudkeel_api::HealthState as Health;
 use cloudkeel_provider_local::wire::TargetAt;
-use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::counters::Traffic;
-
-/// What the checks say of a target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Health {
-    /// No check has ended yet, or not enough of them have failed.
-    Unknown,
-    /// The last check was good.
-    Healthy,
-    /// As many checks in a row have failed as were asked for.
-    Unhealthy,
-}
 
 #[derive(Debug)]
 struct CheckState {

@@ -140,6 +140,10 @@ impl Kept {
 
     /// Makes true what changed by itself, and tries again what failed.
     async fn check_all(&mut self, round: u32) {
+        for (id, health) in self.committer.plane.health() {
+            // A balancer that went meanwhile has no targets any more.
+            let _ = self.committer.cloud.note_health(id, health);
+        }
         let stuck = self.problems.values().any(|found| !found.is_empty());
         let changed = self.seen != Some(self.committer.cloud.changes());
         let astray = round.is_multiple_of(ROUNDS_TO_ROUTES) && self.committer.routes.look_again();

@@ -1,7 +1,7 @@
 //! Balancers, as tests read and change them.
 
 use cloudkeel_provider_local::wire::{
-    Balancer, HealthCheck, NewBalancer, Target, TargetAt, TargetState,
+    Balancer, HealthCheck, NewBalancer, ReportedHealth, Target, TargetAt, TargetState,
 };
 
 use super::SimulatedCloud;
@@ -67,6 +67,11 @@ impl SimulatedCloud {
     /// Writes down what keeps a balancer from working, for every client to read.
     pub fn note_problems(&self, id: u64, problems: Vec<String>) -> Result<(), Refusal> {
         self.with(|state, now| state.note_problems(id, problems, now))
+    }
+
+    /// Writes down what health checks say of a balancer's targets, for every client to read.
+    pub fn note_health(&self, id: u64, health: Vec<ReportedHealth>) -> Result<(), Refusal> {
+        self.with(|state, now| state.note_health(id, health, now))
     }
 
     /// Takes a listener away, without a call.

@@ -39,6 +39,10 @@ async fn a_target_that_fails_is_left_out_until_it_recovers() {
         before,
         "it is not even tried"
     );
+    let reported = lab.reported_health(&front, "every client can read it", |health| {
+        health.contains(&Health::Unhealthy)
+    });
+    assert_eq!(reported.await, [Health::Unhealthy, Health::Healthy]);
     let complaint = lab.targets(&front).await;
     let complaint = complaint.iter().find_map(|t| t.complaint.clone());
     assert!(complaint.is_some_and(|why| why.contains("refused")));

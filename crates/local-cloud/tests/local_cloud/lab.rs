@@ -123,6 +123,28 @@ impl Lab {
         self.stats(front).await.ports.remove(0).targets
     }
 
+    /// Waits until the API reports the health of targets as it should be.
+    pub(crate) async fn reported_health(
+        &self,
+        front: &Front,
+        what: &str,
+        good: impl Fn(&[Health]) -> bool,
+    ) -> Vec<Health> {
+        let reported = || -> Vec<Health> {
+            let balancer = self.local.cloud().balancer(front.id);
+            let health = balancer.map(|balancer| balancer.health).unwrap_or_default();
+            health.iter().map(|target| target.health).collect()
+        };
+        let waiting = async {
+            while !good(&reported()) {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let waited = timeout(DEADLINE, waiting).await;
+        assert!(waited.is_ok(), "{what}: {:?}", reported());
+        reported()
+    }
+
     /// Waits until the targets are as they should be.
     pub(crate) async fn until(
         &self,

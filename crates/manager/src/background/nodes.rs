@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use cloudkeel_api::{NodeFacts, NodeFeed, Shared};
+use cloudkeel_api::{NodeFacts, NodeFeed, Shared, names};
 use cloudkeel_controllers::clouds::{Cloud, owner_of};
 use cloudkeel_controllers::runtime::{Cache, Listener};
 use cloudkeel_controllers::view::NodeView;
@@ -37,10 +37,11 @@ impl CloudNodes {
         Box::new(move |_change| changed_notify.notify_one())
     }
 
-    /// The Node as last observed, if it has this UID and belongs to the cloud.
-    pub(super) fn own(&self, node: &NodeFacts) -> Option<Arc<NodeView>> {
+    /// The Node as last observed, if it has this UID, belongs to the cloud and is not paused.
+    pub(super) fn writable(&self, node: &NodeFacts) -> Option<Arc<NodeView>> {
         let seen = self.nodes.get(&node.name)?;
-        (seen.facts.uid == node.uid && self.is_own(&seen)).then_some(seen)
+        let is_paused = names::is_paused(&seen.facts.annotations);
+        (seen.facts.uid == node.uid && self.is_own(&seen) && !is_paused).then_some(seen)
     }
 
     fn is_own(&self, node: &NodeView) -> bool {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use cloudkeel_api::{Protocol, ServiceFacts, ServiceFeed, ServicePort, ServiceRef};
+use cloudkeel_api::{Protocol, ServiceFacts, ServiceFeed, ServicePort, ServiceRef, names};
 use cloudkeel_controllers::runtime::{Cache, Listener};
 use cloudkeel_controllers::service::ingress_of;
 use cloudkeel_controllers::view::ServiceView;
@@ -30,10 +30,11 @@ impl ClusterServices {
         Box::new(move |_change| changes.notify_one())
     }
 
-    /// The Service as last observed, if it has this UID.
-    pub(super) fn get(&self, service: &ServiceRef) -> Option<Arc<ServiceView>> {
+    /// The Service as last observed, if it has this UID and is not paused.
+    pub(super) fn writable(&self, service: &ServiceRef) -> Option<Arc<ServiceView>> {
         let seen = self.services.get(&service.to_string())?;
-        (seen.service.uid == service.uid).then_some(seen)
+        let is_paused = names::is_paused(&seen.annotations);
+        (seen.service.uid == service.uid && !is_paused).then_some(seen)
     }
 }
 

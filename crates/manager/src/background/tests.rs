@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use cloudkeel_api::{
     BackgroundContext, BackgroundController, CloudError, CloudProvider, ErrorKind, Ingress, IpMode,
-    MetadataChanges, ServiceType, SystemClock,
+    MetadataChanges, ServiceType, SystemClock, names,
 };
 use cloudkeel_controllers::runtime::Cache;
 use cloudkeel_controllers::view::{NodeView, ServiceView};
@@ -130,6 +130,12 @@ fn node(name: &str, provider_id: &str) -> Node {
     node
 }
 
+fn paused(mut node: Node) -> Node {
+    let paused = (names::PAUSED.name().to_owned(), "true".to_owned());
+    node.metadata.annotations = Some(BTreeMap::from([paused]));
+    node
+}
+
 struct Lab {
     cloud: Arc<Cloud>,
     host: Host,
@@ -142,6 +148,7 @@ async fn lab(provider: &Scripted) -> Lab {
     let events = [
         Event::Init,
         Event::InitApply(node("own", "scripted://1").into()),
+        Event::InitApply(paused(node("paused", "scripted://2")).into()),
         Event::InitApply(node("foreign", "other://1").into()),
         Event::InitDone,
     ];
@@ -333,8 +340,9 @@ async fn a_controller_sees_and_labels_only_the_nodes_of_its_cloud() {
     let BackgroundContext { nodes, writer, .. } = lab.host.context(CancellationToken::new());
     let mut snapshot = nodes.snapshot();
     let names: Vec<_> = snapshot.iter().map(|node| node.name.as_str()).collect();
-    assert_eq!(names, ["own"]);
+    assert_eq!(names, ["own", "paused"]);
     let own = snapshot.remove(0);
+    let paused = (*snapshot.remove(0)).clone();
     let set = |key: &str, value: Option<&str>| {
         BTreeMap::from([(key.to_owned(), value.map(str::to_owned))])
     };
@@ -366,7 +374,11 @@ async fn a_controller_sees_and_labels_only_the_nodes_of_its_cloud() {
     foreign.uid = "uid of foreign".to_owned();
     let mut successor = own.clone();
     successor.uid = "another".to_owned();
-    for (case, node) in [("foreign", foreign), ("recreated", successor)] {
+    for (case, node) in [
+        ("foreign", (*foreign).clone()),
+        ("recreated", (*successor).clone()),
+        ("paused", paused),
+    ] {
         let refused = writer.label_node(&node, &set("new", Some("2"))).await;
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::NotFound, "{case}");
     }

@@ -32,7 +32,7 @@ impl MetadataWriter for CloudWriter {
         node: &NodeFacts,
         labels: &MetadataChanges,
     ) -> Result<(), CloudError> {
-        let Some(seen) = self.nodes.own(node) else {
+        let Some(seen) = self.nodes.writable(node) else {
             return Err(gone(LABEL_NODE, &node.name));
         };
         let mut changes = labels.clone();
@@ -56,7 +56,7 @@ impl MetadataWriter for CloudWriter {
         node: &NodeFacts,
         annotations: &MetadataChanges,
     ) -> Result<(), CloudError> {
-        let Some(seen) = self.nodes.own(node) else {
+        let Some(seen) = self.nodes.writable(node) else {
             return Err(gone(ANNOTATE_NODE, &node.name));
         };
         let mut changes = annotations.clone();
@@ -79,7 +79,7 @@ impl MetadataWriter for CloudWriter {
         annotations: &MetadataChanges,
     ) -> Result<(), CloudError> {
         let name = service.to_string();
-        let Some(seen) = self.services.get(service) else {
+        let Some(seen) = self.services.writable(service) else {
             return Err(gone(ANNOTATE_SERVICE, &name));
         };
         let mut changes = annotations.clone();
@@ -95,7 +95,7 @@ impl MetadataWriter for CloudWriter {
 }
 
 fn gone(operation: &'static str, name: &str) -> CloudError {
-    let why = format!("{name} is gone, or is not this cloud's");
+    let why = format!("{name} is gone, is paused, or is not this cloud's");
     CloudError::new(operation, ErrorKind::NotFound, why)
 }
 

@@ -134,7 +134,11 @@ fn attributes(permission: &Permission, lease: &str) -> ResourceAttributes {
         subresource: subresource.map(str::to_owned),
         verb: Some(permission.verb.to_owned()),
         namespace: permission.namespace.map(str::to_owned),
-        name: permission.of_lease.then(|| lease.to_owned()),
+        name: permission
+            .of_lease
+            .then_some(lease)
+            .or(permission.named)
+            .map(str::to_owned),
         ..ResourceAttributes::default()
     }
 }

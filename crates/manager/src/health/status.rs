@@ -13,6 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use crate::dry_run::{DryRunReport, Recorder};
+use crate::panics::{self, PanicReport};
 
 /// The controllers and clouds of this process. There are no controllers while it does not lead.
 #[derive(Default)]
@@ -66,6 +67,9 @@ pub struct Status {
     pub(crate) managed: ManagedResources,
     /// The latest Events, newest first.
     pub(crate) events: Vec<RecentEvent>,
+    /// The panics of this process, if there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) panics: Option<PanicReport>,
     /// With `--dry-run`: what would be done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) dry_run: Option<DryRunReport>,
@@ -199,6 +203,7 @@ impl StatusReport {
             controllers,
             managed,
             events: state.events.as_ref().map(|it| it.all()).unwrap_or_default(),
+            panics: panics::report(),
             dry_run: state.dry_run.as_ref().map(|it| it.report()),
         }
     }

@@ -14,6 +14,7 @@ pub use level::{VerbosityError, targets_for};
 
 use crate::log_messages::PANIC;
 use crate::options::{LogFormat, LoggingOptions, ModuleLevel};
+use crate::panics;
 use crate::serving::LogLevel;
 
 /// Changes the log level while the program runs.
@@ -46,10 +47,12 @@ pub fn start(options: &LoggingOptions) -> Result<LogControl, VerbosityError> {
     })
 }
 
-/// Logs panics, too: printed as they are, they would break a JSON log.
+/// Logs panics, too, and counts them: printed as they are, they would break a JSON log.
 pub fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
-        tracing::error!(panic = panic.to_string(), "{PANIC}");
+        let text = panic.to_string();
+        tracing::error!(panic = text, "{PANIC}");
+        panics::note(text);
     }));
 }
 

@@ -113,6 +113,7 @@ impl Metrics {
         let balancers = BalancerMetrics::new(&mut catalogue);
         let reloads = ReloadMetrics::new(&mut catalogue);
         let queues = queues.counting_panics(&mut catalogue);
+        process::register_panics(&mut catalogue);
         let background = BackgroundMetrics::new(&mut catalogue);
         let dry_run = DryRunMetrics::new(&mut catalogue);
         let (registry, docs) = catalogue.finish();

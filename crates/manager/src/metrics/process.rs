@@ -9,6 +9,8 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
+use crate::panics;
+
 use super::catalogue::{COUNTER_SUFFIX, Catalogue, MetricKind};
 
 const START_TIME: &str = "process_start_time_seconds";
@@ -21,6 +23,8 @@ const VIRTUAL: &str = "process_virtual_memory_bytes";
 const VIRTUAL_HELP: &str = "Virtual memory.";
 const OPEN_FILES: &str = "process_open_fds";
 const OPEN_FILES_HELP: &str = "Open file descriptors.";
+const PANICS: &str = "cloudkeel_panics_total";
+const PANICS_HELP: &str = "Panics of this process, which are bugs, wherever they were caught.";
 
 /// The unit of processor time in `/proc`, the same on every Linux.
 const TICKS_PER_SECOND: f64 = 100.0;
@@ -40,6 +44,26 @@ pub(super) fn register(catalogue: &mut Catalogue, started: Timestamp) {
     catalogue.collected(VIRTUAL, MetricKind::Gauge, VIRTUAL_HELP);
     catalogue.collected(OPEN_FILES, MetricKind::Gauge, OPEN_FILES_HELP);
     catalogue.registry().register_collector(Box::new(Process));
+}
+
+/// Adds the panics.
+pub(super) fn register_panics(catalogue: &mut Catalogue) {
+    catalogue.collected(PANICS, MetricKind::Counter, PANICS_HELP);
+    catalogue.registry().register_collector(Box::new(Panics));
+}
+
+#[derive(Debug)]
+struct Panics;
+
+impl Collector for Panics {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let total = panics::report().map_or(0, |seen| seen.total);
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a process does not panic so often"
+        )]
+        counter(&mut encoder, PANICS, PANICS_HELP, Some(total as f64))
+    }
 }
 
 #[derive(Debug)]

@@ -3,13 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use cloudkeel_api::Severity;
+use cloudkeel_api::{HealthState, HealthSummary, Severity, TrafficPolicy};
 use cloudkeel_controllers::report::{
-    BalancerReport, BalancerState, ManagedResources, RouteReport, RouteUse, TargetReport, TargetUse,
+    BalancerReport, BalancerState, HealthReport, ManagedResources, RouteReport, RouteUse,
+    TargetReport, TargetUse,
 };
 use cloudkeel_controllers::runtime::RecentEvent;
 use cloudkeel_controllers::view::ServiceView;
-use cloudkeel_page::{BalancerRow, EventRow, Level, RouteRow, ServiceFacts, SyncState, TargetRow};
+use cloudkeel_page::{
+    BalancerRow, EventRow, Level, RouteRow, ServiceFacts, SyncState, TargetRow, Unhealthy,
+};
 
 use super::node_rows::count;
 
@@ -50,12 +53,14 @@ fn row(
     let targets = report.into_iter().flat_map(|report| &report.targets);
     let targets: Vec<_> = targets.map(target_row).collect();
     let more_targets = report.map_or(0, |report| count(report.more_targets));
+    let health = report.and_then(|report| report.health);
     let facts = ServiceFacts {
         is_wanted: service.is_some_and(|service| service.is_load_balancer() && !service.deleting),
         is_served,
         has_address: !addresses.is_empty(),
         sync: report.map(|report| sync_state(report.state)),
         targets: Some((&targets, more_targets)),
+        unhealthy: health.map_or(Unhealthy::None, |it| unhealthy(service, it)),
     };
     let (state, level) = facts.state();
     let clouds = report.map(|report| report.clouds.join(", "));
@@ -70,9 +75,36 @@ fn row(
             .unwrap_or_default(),
         targets,
         more_targets,
+        health: health.map(health_text),
         traffic: None,
         note: report.and_then(|report| report.waits_for.clone()),
     }
+}
+
+/// With `externalTrafficPolicy: Local`, a Node without a Pod of the Service is meant to fail its health check.
+fn unhealthy(service: Option<&Arc<ServiceView>>, health: HealthReport) -> Unhealthy {
+    let is_local = service.is_some_and(|it| it.traffic_policy == TrafficPolicy::Local);
+    if health.summary.is_outage() {
+        Unhealthy::All
+    } else if health.summary.unhealthy > 0 && !is_local {
+        Unhealthy::Some
+    } else {
+        Unhealthy::None
+    }
+}
+
+fn health_text(health: HealthReport) -> String {
+    let HealthSummary {
+        healthy,
+        unhealthy,
+        unknown,
+    } = health.summary;
+    let all = healthy + unhealthy + unknown;
+    let ago = match health.seconds_ago {
+        seconds @ 0..60 => format!("{seconds}s"),
+        seconds => format!("{}m", seconds / 60),
+    };
+    format!("{healthy} of {all} targets healthy, checked {ago} ago")
 }
 
 const fn sync_state(state: BalancerState) -> SyncState {
@@ -106,7 +138,7 @@ fn listeners(service: &ServiceView) -> Vec<String> {
 /// Only the cloud knows whether a target is healthy; whether it can be is known here.
 fn target_row(target: &TargetReport) -> TargetRow {
     let (state, level) = match target.role {
-        TargetUse::Serving => ("serving", Level::Good),
+        TargetUse::Serving => serving(target.health),
         TargetUse::NotReady => ("not ready", Level::Warning),
         TargetUse::ShutDown => ("shut down", Level::Warning),
         TargetUse::NoProviderId => ("no provider ID", Level::Warning),
@@ -120,6 +152,16 @@ fn target_row(target: &TargetReport) -> TargetRow {
         state: state.to_owned(),
         level,
         ..TargetRow::default()
+    }
+}
+
+/// A cloud that says nothing of health is taken to serve them all.
+const fn serving(health: Option<HealthState>) -> (&'static str, Level) {
+    match health {
+        None => ("serving", Level::Good),
+        Some(HealthState::Healthy) => ("serving, healthy", Level::Good),
+        Some(HealthState::Unhealthy) => ("unhealthy", Level::Bad),
+        Some(HealthState::Unknown) => ("serving, not checked yet", Level::Neutral),
     }
 }
 

@@ -11,6 +11,7 @@ use cloudkeel_page::{Leader, Level, ManagerRow, PageData, Source, Summary};
 
 use crate::health::{Health, Status, StatusReport, Watched};
 use crate::metrics::CloudsMetrics;
+use crate::panics::PanicReport;
 
 /// Collects the page's data from this process.
 pub(crate) struct ManagerPage {
@@ -92,10 +93,18 @@ pub(crate) fn page_data(
             .map(|cloud| node_rows::cloud(cloud, clouds.spent(&cloud.name)))
             .collect(),
         events: status.events.iter().map(cloud_rows::event).collect(),
+        notice: status.panics.as_ref().map(panic_notice),
         ..PageData::default()
     };
     data.summary = Summary::of(&data);
     data
+}
+
+/// What every reader has to see: a program with a bug may not do all that it should.
+fn panic_notice(panics: &PanicReport) -> String {
+    let PanicReport { total, at, message } = panics;
+    let times = if *total == 1 { "once" } else { "repeatedly" };
+    format!("A bug: cloudkeel has panicked {times}, last at {at}: {message}. Please report it.")
 }
 
 #[cfg(test)]

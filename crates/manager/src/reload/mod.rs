@@ -20,7 +20,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use cloudkeel_api::{CloudProvider, RegistryError};
 use cloudkeel_controllers::clouds::Cloud;
-use cloudkeel_controllers::runtime::Backoff;
+use cloudkeel_controllers::runtime::{Backoff, restart_after_panics};
+use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tracing::info;
 
@@ -129,7 +130,14 @@ pub(crate) async fn keep_reloading(
     let known: Vec<_> = clouds.iter().map(|it| it.in_use.entry.clone()).collect();
     let clouds = clouds.iter_mut().enumerate();
     // Side by side: a cloud that does not answer keeps none of the others from its new credential.
-    let kept = clouds.map(|(place, cloud)| parts.keep(cloud, place, &known));
+    let kept = clouds.map(|(place, cloud)| {
+        let (cloud, parts, known) = (Mutex::new(cloud), &parts, &known);
+        async move {
+            // A panic keeps the provider in use, and no other cloud from its new credential.
+            let keep = || async { parts.keep(&mut **cloud.lock().await, place, known).await };
+            restart_after_panics("reload", |_| (), keep).await;
+        }
+    });
     futures::future::join_all(kept).await;
     std::future::pending().await
 }

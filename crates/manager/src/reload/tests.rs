@@ -292,6 +292,32 @@ async fn settings_that_do_not_work_are_reported_once_and_the_current_ones_stay()
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_check_that_panics_is_tried_again_and_the_next_settings_are_taken() {
+    let mut lab = Lab::with(json!({"token": "good"}), vec![]).await;
+    lab.write(Ok(vec![entry("a", json!({"token": "good too"}))]));
+    let (file, loads) = (&lab.file, AtomicUsize::new(0));
+    let load = || {
+        let load = loads.fetch_add(1, Ordering::SeqCst);
+        assert!(load > 1, "planted");
+        let clouds = file.lock().unwrap().clone()?;
+        Ok(Setup { clouds, file: None })
+    };
+    let parts = ReloadParts {
+        build: &lab.accounts,
+        load: &load,
+        report: &lab.event,
+        metrics: &lab.metrics.reloads,
+        period: Duration::from_secs(10),
+    };
+    let cloud = Arc::clone(&lab.clouds[0].cloud);
+    let reloading = keep_reloading(std::mem::take(&mut lab.clouds), parts);
+    let limit = Duration::from_mins(1);
+    assert!(tokio::time::timeout(limit, reloading).await.is_err());
+    let scope = cloud.provider().check().await.unwrap();
+    assert_eq!(scope.as_str(), "good too");
+}
+
+#[tokio::test(start_paused = true)]
 async fn settings_that_were_refused_are_tried_again_after_growing_pauses() {
     let mut lab = Lab::with(json!({"token": "good"}), vec![]).await;
     lab.write(Ok(vec![entry("a", json!({"token": "bad"}))]));

@@ -1,5 +1,6 @@
 //! Runs the elections: for the main lease, and for the one of a leader migration.
 
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +8,8 @@ use std::time::Duration;
 use cloudkeel_api::{Problem, Problems};
 use cloudkeel_controllers::ControllerName;
 use cloudkeel_controllers::planted::Bug;
-use cloudkeel_controllers::runtime::{ErrorText, Reports};
+use cloudkeel_controllers::runtime::{ErrorText, Reports, panic_text};
+use futures::FutureExt as _;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
@@ -291,7 +293,14 @@ pub(super) async fn lead_when_api_server_ready(
         Some(answered) => answered?,
         None => return Ok(()),
     }
-    Box::pin(lead(parts, reports, fence, stop)).await
+    or_panicked(lead(parts, reports, fence, stop)).await
+}
+
+/// What comes of leading. After a panic outside of the queues, as in the handler of a watch, what this process knows of
+/// the cluster may be wrong: it writes nothing more, releases the lease, and the next leader reads everything anew.
+async fn or_panicked(leading: impl Future<Output = Result<(), RunError>>) -> Result<(), RunError> {
+    let led = AssertUnwindSafe(Box::pin(leading)).catch_unwind().await;
+    led.unwrap_or_else(|panic| Err(RunError::Panicked(panic_text(panic.as_ref()).to_owned())))
 }
 
 /// Polls until the API server answers.

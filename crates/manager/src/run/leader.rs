@@ -12,7 +12,7 @@ use cloudkeel_controllers::runtime::{
 use cloudkeel_controllers::view::{NodeView, ServiceView};
 use cloudkeel_controllers::{Controller, ControllerName};
 use futures::Stream;
-use futures::future::join_all;
+use futures::future::{BoxFuture, join_all};
 use k8s_openapi::api::core::v1::Service;
 use kube::Client;
 use kube::runtime::watcher;
@@ -122,6 +122,7 @@ pub(super) async fn lead(
         fence: fence.clone(),
         stop: helpers.clone(),
         made: BTreeMap::new(),
+        renewing: Vec::new(),
     };
     let nodes = Cache::<NodeView>::new();
     let services = Cache::<ServiceView>::new();
@@ -158,9 +159,11 @@ pub(super) async fn lead(
         futures::join!(nodes, follow_services(seen, &services, &built, &helpers));
     };
     publish(&parts, &nodes, &services, &built);
+    let renewing = join_all(clients.renewing);
     let work = work_until_done(&parts, &built, &hosts, &reader, stop);
     let help = async {
-        futures::join!(events, watching, helpers.run_until_cancelled(certificate));
+        let certificate = helpers.run_until_cancelled(certificate);
+        futures::join!(events, watching, certificate, renewing);
     };
     tokio::pin!(work, help);
     run_with_help(work, help, &helpers).await;
@@ -414,6 +417,8 @@ struct AccountClients<'a> {
     fence: Fence,
     stop: CancellationToken,
     made: BTreeMap<&'static str, Client>,
+    /// What keeps the tokens of own accounts fresh.
+    renewing: Vec<BoxFuture<'static, ()>>,
 }
 
 impl AccountClients<'_> {
@@ -430,7 +435,7 @@ impl AccountClients<'_> {
         Ok(client)
     }
 
-    async fn with_account(&self, account: &'static str) -> Result<Client, RunError> {
+    async fn with_account(&mut self, account: &'static str) -> Result<Client, RunError> {
         let root = self
             .factory
             .fenced("service-account-credentials", self.fence.clone())?;
@@ -444,7 +449,7 @@ impl AccountClients<'_> {
             let root = root.clone();
             async move { account_token(&root, account).await }
         });
-        tokio::spawn(renewing);
+        self.renewing.push(Box::pin(renewing));
         Ok(client)
     }
 }

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use cloudkeel_api::{Problems, Registry};
 use cloudkeel_controllers::SelectionError;
 use cloudkeel_controllers::clouds::Cloud;
-use futures::future::join_all;
-use tokio::task::JoinHandle;
+use cloudkeel_controllers::runtime::panic_text;
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -67,6 +69,9 @@ pub enum RunError {
     /// The operating system refused something.
     #[error("{0}")]
     System(#[from] std::io::Error),
+    /// A bug: what panicked cannot be retried.
+    #[error("a panic outside of the work queues: {0}")]
+    Panicked(String),
     /// Controllers are not started without a fence that can stop their writes.
     #[error("leader election ended before it started: {0}")]
     NotElected(String),
@@ -145,7 +150,7 @@ async fn run_until(
         prepared.close().await;
         return Ok(Ending::Stopped);
     };
-    let served = served?;
+    let mut served: FuturesUnordered<_> = served?.into_iter().collect();
     set_started(health, true);
     check_clouds(health, &prepared.clouds);
     let replica = ReplicaIdentity::current();
@@ -155,15 +160,39 @@ async fn run_until(
     let keep_current = prepared
         .builder
         .keep_current(reloadable, &start.options, &load);
+    let work = Box::pin(elect_and_lead(leader, reports, stop.clone()));
     let ending = tokio::select! {
         biased;
-        ending = Box::pin(elect_and_lead(leader, reports, stop)) => ending,
+        ending = while_ports_are_open(work, &mut served, &stop) => ending,
         never = Box::pin(keep_current) => match never {},
     };
     drop(close_ports);
     // A port that does not close in time is closed with the process.
-    futures::join!(prepared.close(), join_all(served));
+    futures::join!(prepared.close(), served.count());
     ending
+}
+
+/// Runs until the work ends. A port that closes before has panicked: without it, probes and webhooks are not answered,
+/// and no client can ask what is wrong. So the work ends in order, and the next process opens it again.
+async fn while_ports_are_open(
+    work: impl Future<Output = Result<Ending, RunError>> + Unpin,
+    ports: &mut FuturesUnordered<JoinHandle<()>>,
+    stop: &CancellationToken,
+) -> Result<Ending, RunError> {
+    let mut work = work;
+    let closed = tokio::select! {
+        biased;
+        ending = &mut work => return ending,
+        Some(closed) = ports.next() => closed,
+    };
+    stop.cancel();
+    // The lease is released.
+    work.await?;
+    let why = match closed.map_err(JoinError::try_into_panic) {
+        Err(Ok(panic)) => panic_text(panic.as_ref()).to_owned(),
+        Ok(()) | Err(Err(_)) => "a port was closed".to_owned(),
+    };
+    Err(RunError::Panicked(why))
 }
 
 /// Reports in `/readyz` whether the API server has answered and all clouds are built.
@@ -203,4 +232,38 @@ async fn open_ports(
     let webhooks = serve_webhooks(&port.parts, webhooks.collect(), client).await?;
     let endpoints = port.enable_delegated_auth().await?;
     Ok([endpoints, webhooks].into_iter().flatten().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_port_that_panics_ends_the_manager_in_order() {
+        let stop = CancellationToken::new();
+        let released = std::cell::Cell::new(false);
+        let work = async {
+            stop.cancelled().await;
+            tokio::task::yield_now().await;
+            released.set(true);
+            Ok(Ending::Stopped)
+        };
+        let open = tokio::spawn(std::future::pending());
+        let panicking = tokio::spawn(async { panic!("planted") });
+        let mut ports = FuturesUnordered::from_iter([open, panicking]);
+        let ended = while_ports_are_open(Box::pin(work), &mut ports, &stop).await;
+        assert!(matches!(ended, Err(RunError::Panicked(why)) if why == "planted"));
+        assert!(released.get(), "the lease is released first");
+    }
+
+    #[tokio::test]
+    async fn without_ports_the_manager_runs_until_its_work_ends() {
+        let work = async {
+            tokio::task::yield_now().await;
+            Ok(Ending::Stopped)
+        };
+        let stop = CancellationToken::new();
+        let ended = while_ports_are_open(Box::pin(work), &mut FuturesUnordered::new(), &stop).await;
+        assert!(matches!(ended, Ok(Ending::Stopped)));
+    }
 }

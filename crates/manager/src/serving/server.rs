@@ -2,11 +2,18 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
+use axum::response::Response;
 use cloudkeel_api::Clock;
+use cloudkeel_controllers::runtime::panic_text;
+use futures::FutureExt as _;
+use http::StatusCode;
 use rustls::ServerConfig;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -20,8 +27,9 @@ use super::connection::{self, ConnectionContext, Limits, Peer, Protocol, Shutdow
 use super::connection_limit::ConnectionLimit;
 use super::idle_timeout::Activity;
 use super::listener::listen;
+use super::responses::plain_text;
 use super::tls::{ClientCertificates, ServerNames, Tls};
-use crate::log_messages::OPEN_REQUESTS_DROPPED;
+use crate::log_messages::{OPEN_REQUESTS_DROPPED, REQUEST_PANICKED};
 use crate::options::ListenerOptions;
 
 /// Concurrent connections. Each may hold its headers in memory, so this also limits the memory that anonymous
@@ -86,6 +94,7 @@ impl SecureServer {
     /// Serves until `stop` is cancelled: then accepts no more connections, lets requests finish for a while, and
     /// returns when the last connection is closed.
     pub async fn run(self, router: Router, stop: CancellationToken) {
+        let router = router.layer(from_fn(contain_panic));
         let shutdown = Shutdown {
             stop,
             kill: CancellationToken::new(),
@@ -144,6 +153,18 @@ impl SecureServer {
     }
 }
 
+/// Answers a request. One whose handler panics has failed, and the connection serves others.
+async fn contain_panic(request: Request, next: Next) -> Response {
+    let path = request.uri().path().to_owned();
+    let answer = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    answer.unwrap_or_else(|panic| {
+        let panic = panic_text(panic.as_ref());
+        tracing::error!(path, panic, "{REQUEST_PANICKED}");
+        let text = "Internal Server Error: the handler panicked";
+        plain_text(StatusCode::INTERNAL_SERVER_ERROR, text)
+    })
+}
+
 /// Waits for connections to finish, and drops those that take too long.
 async fn drain(connections: TaskTracker, kill: &CancellationToken) {
     connections.close();
@@ -189,8 +210,11 @@ async fn serve<S>(
 mod tests {
     use std::net::Ipv4Addr;
 
+    use axum::body::Body;
+    use axum::routing::get;
     use tokio::io::AsyncReadExt as _;
     use tokio::time::Instant;
+    use tower::ServiceExt as _;
 
     use super::*;
     use crate::serving::testing::{clock, listener_options};
@@ -214,6 +238,19 @@ mod tests {
         tokio::spawn(serve(server, config, connect, Router::new(), limits));
         assert_eq!(client.read(&mut [0]).await.unwrap(), 0);
         assert_eq!(began.elapsed(), HANDSHAKE_TIMEOUT);
+    }
+
+    #[tokio::test]
+    async fn a_handler_that_panics_fails_its_request_alone() {
+        let router = Router::new()
+            .route("/bug", get(async || -> String { panic!("planted") }))
+            .route("/good", get(async || "good"))
+            .layer(from_fn(contain_panic));
+        for (path, status) in [("/bug", 500), ("/good", 200), ("/bug", 500)] {
+            let request = Request::get(path).body(Body::empty()).unwrap();
+            let answer = router.clone().oneshot(request).await.unwrap();
+            assert_eq!(answer.status().as_u16(), status, "{path}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,6 +1,7 @@
 //! The health of targets, as the cloud shows it. Pure.
 
-use cloudkeel_api::{HealthState, LoadBalancerSpec, NodeAddress, TargetHealth};
+use cloudkeel_api::{HealthState, LoadBalancerSpec, TargetHealth};
+use cloudkeel_toolkit::health::node_of_target;
 
 use crate::wire::{LoadBalancer, Target};
 
@@ -35,16 +36,11 @@ fn health_of(spec: &LoadBalancerSpec, target: &Target) -> Vec<TargetHealth> {
 fn name_of(spec: &LoadBalancerSpec, target: &Target) -> String {
     let server = target.server.as_ref().map(|server| server.id.to_string());
     let address = target.ip.as_ref().map(|target| target.ip);
-    let node = spec.targets.iter().find(|(_, wanted)| {
-        let id = wanted.node.provider_id.as_ref();
-        let mut addresses = wanted.node.addresses.iter().filter_map(NodeAddress::ip);
-        id.is_some_and(|id| Some(id.rest()) == server.as_deref())
-            || address.is_some_and(|address| addresses.any(|ip| ip == address))
-    });
+    let node = node_of_target(spec, server.as_deref(), address);
     let plain = || match (&server, address) {
         (Some(id), _) => format!("server {id}"),
         (None, Some(ip)) => ip.to_string(),
         (None, None) => "label selector".to_owned(),
     };
-    node.map_or_else(plain, |(name, _)| name.clone())
+    node.map_or_else(plain, str::to_owned)
 }

@@ -13,8 +13,9 @@ use async_trait::async_trait;
 use cloudkeel_api::{
     BalancerProfile, BalancerRef, Busy, CloudError, DesiredState, Executed, Features,
     HealthCheckPolicy, Limits, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus,
-    OwnedResource, ProviderContext, ProxyProtocols, Report, UnknownAnnotation,
+    OwnedResource, ProviderContext, ProxyProtocols, Report, TargetHealth, UnknownAnnotation,
 };
+use cloudkeel_toolkit::health::node_of_target;
 use cloudkeel_toolkit::{
     CloudBalancer, EventRecorder, OwnerLabels, ServiceLabel, SharedList, forget_parts, ingress,
     one_each,
@@ -25,7 +26,7 @@ use self::observe::Observed;
 use self::step::Step;
 use crate::annotations::{self, BALANCER_ID};
 use crate::client::{Api, requests};
-use crate::wire::{self, Balancer, BalancerState};
+use crate::wire::{self, Balancer, BalancerState, TargetAt};
 
 /// The UID of the Service that a balancer was created for. This label decides.
 pub const SERVICE_UID: &str = "cloudkeel.dev/service-uid";
@@ -198,6 +199,7 @@ fn report(
     let mut report = Report {
         status: LoadBalancerStatus {
             draining: plan::unwanted_draining(have, balancer),
+            health: target_health(desired.spec(), balancer, &facts.project),
             ..LoadBalancerStatus::of(&id, addresses)
         },
         busy: have.found.ours.iter().find_map(|b| busy(b, poll_interval)),
@@ -224,6 +226,28 @@ fn recording(have: &Observed) -> Report {
         shared.record(&mut report.changes);
     }
     report
+}
+
+/// What the cloud's health checks say, under the names of the Nodes.
+fn target_health(
+    spec: Option<&LoadBalancerSpec>,
+    balancer: &Balancer,
+    project: &str,
+) -> Vec<TargetHealth> {
+    let name_of = |at: TargetAt| {
+        let (id, address) = match at {
+            TargetAt::Machine(id) => (Some(format!("{project}/{id}")), None),
+            TargetAt::Ip(ip) => (None, Some(ip)),
+        };
+        let node = spec.and_then(|spec| node_of_target(spec, id.as_deref(), address));
+        node.map_or_else(|| at.to_string(), str::to_owned)
+    };
+    let health = balancer.health.iter().map(|of| TargetHealth {
+        target: name_of(of.at),
+        listener: Some(of.port),
+        state: of.health,
+    });
+    health.collect()
 }
 
 /// What stays although the Service is deleted.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
 
-use cloudkeel_api::IpFamily;
+use cloudkeel_api::{HealthState, IpFamily};
 use cloudkeel_toolkit::{HasListenerKey, ListenerKey};
 use ipnet::IpNet;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -51,6 +51,9 @@ pub struct Balancer {
     /// What keeps it from working, such as a port that cannot be opened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
+    /// What health checks say of its targets, where something checks them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub health: Vec<ReportedHealth>,
 }
 
 impl Balancer {
@@ -252,6 +255,18 @@ pub struct Target {
     /// Whether it gets new connections.
     #[serde(default)]
     pub state: TargetState,
+}
+
+/// What the health checks of a port say of a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReportedHealth {
+    /// Where the target is.
+    #[serde(flatten)]
+    pub at: TargetAt,
+    /// Where the balancer listens.
+    pub port: u16,
+    /// Whether the target answers.
+    pub health: HealthState,
 }
 
 /// What is asked for when a balancer is made.

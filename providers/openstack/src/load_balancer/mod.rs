@@ -5,6 +5,7 @@ mod capabilities;
 mod desired;
 mod find;
 mod floating_ip;
+mod health;
 mod observe;
 mod owner;
 mod plan;
@@ -321,5 +322,8 @@ fn status(
     if have.asked.as_ref().is_some_and(Desired::changes_traffic) {
         ingress = through_balancer(balancer_ref, ingress);
     }
-    LoadBalancerStatus::of(&found.balancer.id, ingress)
+    LoadBalancerStatus {
+        health: health::target_health(found),
+        ..LoadBalancerStatus::of(&found.balancer.id, ingress)
+    }
 }

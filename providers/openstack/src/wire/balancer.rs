@@ -109,6 +109,8 @@ pub(crate) struct Persistence {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Member {
     pub(crate) id: String,
+    /// What its health monitor finds.
+    pub(crate) operating_status: Option<String>,
     #[serde(flatten)]
     pub(crate) settings: MemberSettings,
 }

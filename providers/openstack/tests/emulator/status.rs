@@ -1,6 +1,6 @@
 //! Provisioning states: pending, immutable, in error, over quota.
 
-use cloudkeel_api::{DesiredState, ErrorKind, Outcome};
+use cloudkeel_api::{DesiredState, ErrorKind, HealthState, Outcome};
 use cloudkeel_emulator_openstack::{Fault, Kind, Operation, Settings};
 use serde_json::json;
 
@@ -136,4 +136,65 @@ async fn an_exhausted_quota_is_said_in_octavias_own_words() {
             .contains("Quota has been met for resources: Load Balancer"),
         "{error}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_health_of_targets_is_what_the_monitors_find() {
+    let lab = Lab::new("").await;
+    let spec = spec(&[80], &lab.nodes(3));
+    lab.settle(&spec).await;
+    let members = lab.cloud.all(Kind::Member);
+    for (member, status) in members.iter().zip(["ONLINE", "ERROR", "OFFLINE"]) {
+        let id = member["id"].as_str().unwrap();
+        let found = json!({"operating_status": status});
+        lab.cloud.set(Kind::Member, id, &found);
+    }
+    lab.cloud.reset_calls();
+    let outcome = lab.settle(&spec).await;
+    assert_eq!(lab.mutating(), 0, "health is nothing to repair");
+    let Outcome::Settled { status, .. } = outcome else {
+        panic!("{outcome:?}");
+    };
+    let mut found: Vec<_> = status
+        .health
+        .iter()
+        .map(|it| (it.state, it.listener))
+        .collect();
+    found.sort();
+    let listener = Some(80);
+    assert_eq!(
+        found,
+        [
+            (HealthState::Healthy, listener),
+            (HealthState::Unhealthy, listener),
+            (HealthState::Unknown, listener)
+        ]
+    );
+    let named = status
+        .health
+        .iter()
+        .filter(|it| spec.targets.contains_key(&it.target));
+    assert_eq!(
+        named.count(),
+        3,
+        "under the names of the Nodes: {:?}",
+        status.health
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_monitor_nothing_is_said_of_health() {
+    let lab = Lab::new("").await;
+    let spec = spec(&[80], &lab.nodes(1));
+    lab.settle(&spec).await;
+    let id = lab.only(Kind::Member)["id"].as_str().unwrap().to_owned();
+    for status in ["NO_MONITOR", "DRAINING"] {
+        let found = json!({"operating_status": status});
+        lab.cloud.set(Kind::Member, &id, &found);
+        let outcome = lab.settle(&spec).await;
+        let Outcome::Settled { status, .. } = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert_eq!(status.health, []);
+    }
 }

@@ -317,6 +317,35 @@ async fn a_panic_fails_one_key_which_is_counted_and_retried_while_others_go_on()
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_panic_beside_the_work_is_counted_and_what_goes_on_there_begins_anew() {
+    let queue = queue();
+    let stop = CancellationToken::new();
+    let loops = AtomicUsize::new(0);
+    let beside = || {
+        let run = loops.fetch_add(1, Ordering::SeqCst);
+        let (queue, stop) = (&queue, &stop);
+        async move {
+            tokio::task::yield_now().await;
+            assert!(run > 0, "planted");
+            queue.add("key", Urgency::New);
+            stop.cancelled().await;
+        }
+    };
+    let handle = |_, _| {
+        stop.cancel();
+        std::future::ready(Verdict::Done)
+    };
+    run((&queue, 1), &stop, std::future::ready(()), beside, handle).await;
+    assert_eq!(loops.load(Ordering::SeqCst), 2);
+    let report = queue.report();
+    let last = report.last_panic.as_deref();
+    assert_eq!(
+        (report.panics, last),
+        (1, Some("beside the queue: planted"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_failed_is_retried_at_once_when_its_cause_may_be_gone() {
     let queue = queue();
     for (key, verdict) in [

@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use tracing::debug;
+use tracing::{debug, error};
 
 use super::keys::TargetKeys;
-use crate::runtime::Urgency;
+use crate::log_messages::TARGETS_PANICKED;
+use crate::runtime::{Urgency, contain};
 use crate::service::controller::{ServiceController, ServiceObserver, at};
 use crate::service::owner::owner_of_service;
 use crate::service::record::Record;
@@ -16,7 +17,8 @@ use crate::service::spec::balancer_ref_of;
 impl ServiceController {
     /// Compares whenever a burst of changes has ended, or a target is drained.
     pub(crate) async fn follow_nodes(&self) {
-        let mut next_drained: Option<Instant> = None;
+        // One that begins anew after a panic has missed a change.
+        let mut next_drained = self.compare_targets();
         loop {
             tokio::select! {
                 biased;
@@ -33,11 +35,20 @@ impl ServiceController {
         let mut behind = Vec::new();
         let mut next: Option<Instant> = None;
         let mut update = None;
+        let mut panics = Vec::new();
         self.records.for_each(|key, record| {
             if record.paused.is_some() {
                 return;
             }
-            let (differs, due) = self.compare(record).unwrap_or_default();
+            let (differs, due) = match contain(|| self.compare(record)) {
+                Ok(compared) => compared.unwrap_or_default(),
+                Err(panic) => {
+                    // The Nodes of all other Services are followed; the worker meets the panic again and retries.
+                    error!(service = key, panic, "{TARGETS_PANICKED}");
+                    panics.push((key.to_owned(), panic));
+                    (true, None)
+                }
+            };
             if differs {
                 behind.push(key.to_owned());
                 let update = update.get_or_insert_with(|| Arc::new(self.node_update()));
@@ -45,6 +56,9 @@ impl ServiceController {
             }
             next = [next, due].into_iter().flatten().min();
         });
+        for (key, panic) in panics {
+            self.queue.note_panic(key, &panic);
+        }
         debug!(services = behind.len(), "syncing nodes to load balancers");
         for key in behind {
             self.queue.add(key, Urgency::Refresh);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use cloudkeel_api::IpFamily;
 use cloudkeel_emulation::jobs::RunsJobs as _;
 use cloudkeel_provider_local::wire::{
-    Balancer, BalancerAnswer, BalancerPatch, BalancerState, Listener, NewBalancer, TargetChange,
-    TargetState,
+    Balancer, BalancerAnswer, BalancerPatch, BalancerState, Listener, NewBalancer, ReportedHealth,
+    TargetChange, TargetState,
 };
 use tokio::time::Instant;
 
@@ -75,6 +75,7 @@ impl State {
             listeners: new.listeners,
             targets: listed(targets),
             problems: Vec::new(),
+            health: Vec::new(),
         };
         self.begin("create", project, balancer, at)
     }
@@ -221,6 +222,26 @@ impl State {
         if balancer.problems != problems {
             let noted = Balancer {
                 problems,
+                ..Balancer::clone(&balancer)
+            };
+            project.balancers.put(id, noted, at);
+        }
+        Ok(())
+    }
+
+    /// Writes down what health checks say of a balancer's targets. That is no change of the balancer either.
+    pub(in crate::simulated_cloud) fn note_health(
+        &mut self,
+        id: u64,
+        health: Vec<ReportedHealth>,
+        at: Instant,
+    ) -> Result<(), Refusal> {
+        let home = self.home_of(id)?;
+        let project = self.project_mut(&home)?;
+        let balancer = find_balancer(project.balancers.get(&id), id)?;
+        if balancer.health != health {
+            let noted = Balancer {
+                health,
                 ..Balancer::clone(&balancer)
             };
             project.balancers.put(id, noted, at);

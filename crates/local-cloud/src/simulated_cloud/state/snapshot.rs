@@ -118,6 +118,7 @@ impl Project {
             balancers: balancers
                 .map(|(_, balancer)| Balancer {
                     problems: Vec::new(),
+                    health: Vec::new(),
                     ..(**balancer).clone()
                 })
                 .collect(),

@@ -1,10 +1,10 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cloudkeel_api::{CloudProvider, SystemClock};
+use cloudkeel_api::{CloudProvider, HealthState, HealthSummary, SystemClock};
 use cloudkeel_controllers::report::{
-    BalancerReport, BalancerState, LimiterReport, QueueReport, RouteReport, RouteUse, StopReport,
-    TargetReport, TargetUse, WaitingNode,
+    BalancerReport, BalancerState, HealthReport, LimiterReport, QueueReport, RouteReport, RouteUse,
+    StopReport, TargetReport, TargetUse, WaitingNode,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -76,8 +76,17 @@ fn managed() -> ManagedResources {
             targets: vec![TargetReport {
                 node: "n1".to_owned(),
                 role: TargetUse::Serving,
+                health: Some(HealthState::Unhealthy),
             }],
             more_targets: 0,
+            health: Some(HealthReport {
+                summary: HealthSummary {
+                    healthy: 2,
+                    unhealthy: 1,
+                    unknown: 0,
+                },
+                seconds_ago: 5,
+            }),
         }],
         more_balancers: 1,
         routes: vec![RouteReport {
@@ -158,8 +167,9 @@ fn controllers_and_clouds_tell_how_they_stand() {
             "clouds": ["fsn"],
             "state": "settled",
             "waitsFor": null,
-            "targets": [{"node": "n1", "use": "serving"}],
+            "targets": [{"node": "n1", "use": "serving", "health": "unhealthy"}],
             "moreTargets": 0,
+            "health": {"healthy": 2, "unhealthy": 1, "unknown": 0, "secondsAgo": 5},
         }],
         "moreBalancers": 1,
         "unservedServices": ["shop/other"],

@@ -21,6 +21,7 @@ fn report(service: &str, state: BalancerState, waits_for: Option<&str>) -> Balan
         waits_for: waits_for.map(str::to_owned),
         targets: Vec::new(),
         more_targets: 0,
+        health: None,
     }
 }
 
@@ -106,6 +107,7 @@ fn target(node: &str, role: TargetUse) -> TargetReport {
     TargetReport {
         node: node.to_owned(),
         role,
+        health: None,
     }
 }
 
@@ -131,6 +133,86 @@ fn targets_are_shown_with_what_keeps_them_from_serving() {
     let shown: Vec<_> = shown.map(|row| (row.state.as_str(), row.level)).collect();
     assert_eq!(shown, uses.map(|(_, state, level)| (state, level)));
     assert_eq!(rows[0].more_targets, 7);
+}
+
+#[test]
+fn what_the_cloud_says_of_targets_is_shown_as_a_problem() {
+    let serving = |node: &str, health| TargetReport {
+        health: Some(health),
+        ..target(node, TargetUse::Serving)
+    };
+    let (up, down, new) = (
+        HealthState::Healthy,
+        HealthState::Unhealthy,
+        HealthState::Unknown,
+    );
+    let at = json!([{"ip": "192.0.2.1"}]);
+    for (policy, states, state, level, rows_of_targets) in [
+        (
+            "Cluster",
+            [up, down],
+            "in service, targets unhealthy",
+            Level::Warning,
+            [("serving, healthy", Level::Good), ("unhealthy", Level::Bad)],
+        ),
+        (
+            "Local",
+            [up, down],
+            "in service",
+            Level::Good,
+            [("serving, healthy", Level::Good), ("unhealthy", Level::Bad)],
+        ),
+        (
+            "Local",
+            [down, down],
+            "in service, no target serves",
+            Level::Bad,
+            [("unhealthy", Level::Bad), ("unhealthy", Level::Bad)],
+        ),
+        (
+            "Cluster",
+            [up, new],
+            "in service",
+            Level::Good,
+            [
+                ("serving, healthy", Level::Good),
+                ("serving, not checked yet", Level::Neutral),
+            ],
+        ),
+    ] {
+        let mut service = service("web", "LoadBalancer", &at);
+        if policy == "Local" {
+            Arc::make_mut(&mut service).traffic_policy = TrafficPolicy::Local;
+        }
+        let count = |which| states.iter().filter(|state| **state == which).count();
+        let report = BalancerReport {
+            targets: vec![serving("a", states[0]), serving("b", states[1])],
+            health: Some(HealthReport {
+                summary: HealthSummary {
+                    healthy: count(up),
+                    unhealthy: count(down),
+                    unknown: count(new),
+                },
+                seconds_ago: 130,
+            }),
+            ..report("shop/web", BalancerState::Settled, None)
+        };
+        let rows = balancers(&[service], &managed(vec![report]));
+        let row = &rows[0];
+        assert_eq!(
+            (row.state.as_str(), row.level),
+            (state, level),
+            "{states:?}"
+        );
+        let shown: Vec<_> = row
+            .targets
+            .iter()
+            .map(|it| (it.state.as_str(), it.level))
+            .collect();
+        assert_eq!(shown, rows_of_targets);
+        let expected = format!("{} of 2 targets healthy, checked 2m ago", count(up));
+        assert_eq!(row.health.as_deref(), Some(expected.as_str()));
+    }
 }
 
 #[test]

@@ -39,6 +39,13 @@ async fn an_api_server_is_waited_for_and_given_up_whether_it_refuses_or_is_mute(
     }
 }
 
+#[tokio::test]
+async fn a_leader_that_panics_has_failed() {
+    let led = or_panicked(async { panic!("planted") }).await;
+    assert!(matches!(led, Err(RunError::Panicked(why)) if why == "planted"));
+    assert!(or_panicked(async { Ok(()) }).await.is_ok());
+}
+
 #[test]
 fn a_migration_file_that_cannot_be_read_is_named() {
     let options = ElectionOptions {

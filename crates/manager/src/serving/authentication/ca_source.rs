@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use cloudkeel_controllers::runtime::restart_after_panics;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -65,6 +66,7 @@ pub(super) async fn watch_ca(
         source,
         sender,
         content: None,
+        is_current: false,
         reported: None,
     };
     match (watcher.update().await, at_start) {
@@ -76,9 +78,14 @@ pub(super) async fn watch_ca(
             });
         }
         (Err(reason), AtStartup::Optional) => watcher.report_failure(reason),
-        (Ok(()), _) => {}
+        (Ok(()), _) => watcher.is_current = true,
     }
-    tokio::spawn(async move { stop.run_until_cancelled(watcher.run()).await });
+    tokio::spawn(async move {
+        let watcher = tokio::sync::Mutex::new(watcher);
+        let run = || async { watcher.lock().await.run().await };
+        let running = restart_after_panics("client CAs", |_| (), run);
+        stop.run_until_cancelled(running).await
+    });
     Ok(receiver)
 }
 
@@ -86,20 +93,25 @@ struct CaWatcher {
     source: Arc<dyn CaSource>,
     sender: watch::Sender<Option<Arc<TrustedCas>>>,
     content: Option<CaContent>,
+    /// Whether the content is the source's as of its last change: neither a failure nor a panic came between.
+    is_current: bool,
     reported: Option<String>,
 }
 
 impl CaWatcher {
-    async fn run(mut self) {
+    async fn run(&mut self) {
         loop {
-            match self.reported {
-                None => self.source.changed().await,
-                Some(_) => {
-                    let _ = tokio::time::timeout(RETRY_AFTER, self.source.changed()).await;
-                }
+            if self.is_current {
+                self.source.changed().await;
+            } else {
+                let _ = tokio::time::timeout(RETRY_AFTER, self.source.changed()).await;
             }
+            self.is_current = false;
             match self.update().await {
-                Ok(()) => self.reported = None,
+                Ok(()) => {
+                    self.is_current = true;
+                    self.reported = None;
+                }
                 Err(reason) => self.report_failure(reason),
             }
         }

@@ -54,6 +54,7 @@ impl CaSource for Scripted {
     async fn read(&self) -> Result<Option<CaContent>, String> {
         let content = self.content.lock().unwrap().clone();
         self.read.notify_waiters();
+        assert_ne!(content, Some(Err("panic".to_owned())), "planted");
         content.transpose()
     }
 

@@ -71,6 +71,7 @@ fn made(new: NewBalancer) -> Balancer {
         listeners: new.listeners,
         targets: new.targets,
         problems: Vec::new(),
+        health: Vec::new(),
     };
     readdress(&mut balancer, new.address);
     balancer

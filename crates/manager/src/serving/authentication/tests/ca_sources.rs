@@ -178,3 +178,27 @@ async fn a_missing_file_of_authorities_is_named() {
         "{error}"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_panics_is_read_again() {
+    let stop = CancellationToken::new();
+    let _guard = stop.clone().drop_guard();
+    let [old, new] = ["old", "new"].map(Authority::new);
+    let source = Scripted::holding(clients(&old));
+    let identities = CredentialSources {
+        clients: Some(Arc::clone(&source) as Arc<dyn CaSource>),
+        ..CredentialSources::default()
+    };
+    let authenticator = Authenticator::new(identities, TTL, clock(), &stop)
+        .await
+        .unwrap();
+    source.set(Some(Err("panic".to_owned()))).await;
+    // No change follows the panic.
+    *source.content.lock().unwrap() = Some(Ok(clients(&new)));
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    let certificate = new.client("jane", None).der;
+    let outcome = authenticator
+        .authenticate(&[certificate], &HeaderMap::new())
+        .await;
+    assert!(outcome.is_ok(), "{outcome:?}");
+}
