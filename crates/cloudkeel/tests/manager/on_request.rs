@@ -117,7 +117,7 @@ async fn a_drain_goes_on_under_the_next_leader(on: EitherApi) {
     let deleted = nodes.delete(gone, &DeleteParams::default()).await;
     deleted.expect("the node goes");
     let drains = |state: TargetState| state == TargetState::Draining;
-    let is_draining = |it: &cloudkeel_testkit::simulated_cloud::wire::Balancer| {
+    let is_draining = |it: &Balancer| {
         it.targets
             .iter()
             .filter(|target| drains(target.state))

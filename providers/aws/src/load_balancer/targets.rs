@@ -299,7 +299,7 @@ pub(super) fn health(have: &Observed) -> Vec<TargetHealth> {
     };
     let classic = have.classic.iter().flat_map(|classic| &classic.health);
     let mut all: Vec<_> = classic.map(|it| of(&it.id, None, it.state)).collect();
-    for network in &have.network {
+    if let Some(network) = &have.network {
         for listener in &network.listeners {
             let leads_to = |group: &&GroupState| listener.group.as_ref() == Some(&group.group.arn);
             let group = network.groups.iter().find(leads_to);
