@@ -19,7 +19,7 @@ use cloudkeel_http::{Transport, TransportError};
 use cloudkeel_local_cloud::simulated_cloud::{InProcess, MachineSpec, Settings, SimulatedCloud};
 use cloudkeel_provider_digitalocean::{self as digitalocean, DigitalOceanProvider};
 use cloudkeel_provider_hetzner::{self as hetzner, HetznerProvider};
-use cloudkeel_provider_local::{self as local, LocalProvider};
+use cloudkeel_provider_local::{self as local, LocalProvider, Wiring};
 use cloudkeel_provider_openstack::{self as openstack, OpenStackProvider};
 use http::{Request, Response, StatusCode};
 use jiff::Timestamp;
@@ -93,10 +93,20 @@ fn words() -> Vec<String> {
 pub(super) trait Cloud: Send + Sync {
     fn transport(&self) -> Arc<dyn Transport>;
 
-    async fn connect(
+    async fn connect(&self, wiring: Wiring) -> Result<Arc<dyn CloudProvider>, CloudError>;
+
+    /// A provider that reaches it in this way.
+    async fn provider(
         &self,
         transport: Arc<dyn Transport>,
-    ) -> Result<Arc<dyn CloudProvider>, CloudError>;
+    ) -> Result<Arc<dyn CloudProvider>, CloudError> {
+        let wiring = Wiring {
+            transport: Some(transport),
+            metadata: None,
+            seed: Some(1),
+        };
+        self.connect(wiring).await
+    }
 }
 
 pub(super) struct DigitalOcean(DigitalOceanCloud);
@@ -117,18 +127,10 @@ impl Cloud for DigitalOcean {
         Arc::new(self.0.transport())
     }
 
-    async fn connect(
-        &self,
-        transport: Arc<dyn Transport>,
-    ) -> Result<Arc<dyn CloudProvider>, CloudError> {
+    async fn connect(&self, wiring: Wiring) -> Result<Arc<dyn CloudProvider>, CloudError> {
         let mut config = digitalocean::Config::new(DigitalOceanCloud::TOKEN);
         InProcess::URL.clone_into(&mut config.endpoint);
         config.region = Some("nyc3".to_owned());
-        let wiring = digitalocean::Wiring {
-            transport: Some(transport),
-            metadata: None,
-            seed: Some(1),
-        };
         let context = context("digitalocean");
         let provider = DigitalOceanProvider::connect(&config, &context, wiring).await?;
         Ok(Arc::new(provider))
@@ -164,10 +166,7 @@ impl Cloud for Hetzner {
         Arc::new(self.0.transport())
     }
 
-    async fn connect(
-        &self,
-        transport: Arc<dyn Transport>,
-    ) -> Result<Arc<dyn CloudProvider>, CloudError> {
+    async fn connect(&self, wiring: Wiring) -> Result<Arc<dyn CloudProvider>, CloudError> {
         let mut config = hetzner::Config::new(HetznerCloud::TOKEN);
         config.endpoint = format!("{}/v1", InProcess::URL);
         config.attached_check = false;
@@ -176,11 +175,6 @@ impl Cloud for Hetzner {
         config.robot.enabled = true;
         config.robot.endpoint = format!("{}/robot", InProcess::URL);
         config.robot.login = Some((ROBOT.0.to_owned(), ROBOT.1.into()));
-        let wiring = hetzner::Wiring {
-            transport: Some(transport),
-            metadata: None,
-            seed: Some(1),
-        };
         let provider = HetznerProvider::connect(&config, &context("hcloud"), wiring).await?;
         Ok(Arc::new(provider))
     }
@@ -205,10 +199,7 @@ impl Cloud for OpenStack {
         Arc::new(self.0.transport())
     }
 
-    async fn connect(
-        &self,
-        transport: Arc<dyn Transport>,
-    ) -> Result<Arc<dyn CloudProvider>, CloudError> {
+    async fn connect(&self, wiring: Wiring) -> Result<Arc<dyn CloudProvider>, CloudError> {
         let mut config = openstack::Config::default();
         config.auth.url = Some(format!("{}/identity", InProcess::URL));
         config.auth.user_id = Some(OpenStackCloud::USER.to_owned());
@@ -216,11 +207,6 @@ impl Cloud for OpenStack {
         config.auth.project_id = Some(OpenStackCloud::PROJECT.to_owned());
         config.load_balancers.networks.subnet = Some(OpenStackCloud::SUBNET.to_owned());
         config.router = Some(OpenStackCloud::ROUTER.to_owned());
-        let wiring = openstack::Wiring {
-            transport: Some(transport),
-            metadata: None,
-            seed: Some(1),
-        };
         let provider = OpenStackProvider::connect(&config, &context("openstack"), wiring).await?;
         Ok(Arc::new(provider))
     }
@@ -247,16 +233,8 @@ impl Cloud for Local {
         Arc::new(self.0.transport())
     }
 
-    async fn connect(
-        &self,
-        transport: Arc<dyn Transport>,
-    ) -> Result<Arc<dyn CloudProvider>, CloudError> {
+    async fn connect(&self, wiring: Wiring) -> Result<Arc<dyn CloudProvider>, CloudError> {
         let config = local::Config::new(InProcess::URL, SimulatedCloud::TOKEN);
-        let wiring = local::Wiring {
-            transport: Some(transport),
-            seed: Some(1),
-            ..local::Wiring::default()
-        };
         let provider = LocalProvider::connect(&config, &context("local"), wiring).await?;
         Ok(Arc::new(provider))
     }
@@ -329,7 +307,7 @@ async fn live(cloud: &dyn Cloud, broken: Option<(usize, Response<Bytes>)>) -> Li
 
 /// Asks everything; the name of a machine that is said to be gone, if one is.
 async fn ask(cloud: &dyn Cloud, transport: Arc<dyn Transport>) -> Option<String> {
-    let provider = cloud.connect(transport).await.ok()?;
+    let provider = cloud.provider(transport).await.ok()?;
     let scope = provider.check().await.ok();
     let instances = provider.instances()?;
     let list = instances.list().await.ok();

@@ -95,10 +95,7 @@ impl Cloud for Aws {
         Arc::new(Self)
     }
 
-    async fn connect(
-        &self,
-        transport: Arc<dyn Transport>,
-    ) -> Result<Arc<dyn CloudProvider>, CloudError> {
+    async fn connect(&self, wiring: Wiring) -> Result<Arc<dyn CloudProvider>, CloudError> {
         let config = Config {
             zone: Some("us-east-1a".to_owned()),
             vpc: Some("vpc-1".to_owned()),
@@ -107,11 +104,6 @@ impl Cloud for Aws {
             access_key_id: Some("key".to_owned()),
             secret_access_key: Some("secret".into()),
             ..Config::default()
-        };
-        let wiring = Wiring {
-            transport: Some(transport),
-            metadata: None,
-            seed: Some(1),
         };
         let provider = AwsProvider::connect(&config, &context("aws"), wiring).await?;
         Ok(Arc::new(provider))

@@ -94,7 +94,7 @@ struct Ready {
 
 async fn ready(cloud: Box<dyn Cloud>) -> Ready {
     let transport = cloud.transport();
-    let provider = cloud.connect(transport).await.expect("a provider");
+    let provider = cloud.provider(transport).await.expect("a provider");
     let list = provider.instances().expect("instances").list().await;
     let list = list.expect("a list");
     let target = |instance| {

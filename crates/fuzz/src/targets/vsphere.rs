@@ -27,10 +27,7 @@ impl Cloud for VSphere {
         Arc::new(Answers)
     }
 
-    async fn connect(
-        &self,
-        transport: Arc<dyn Transport>,
-    ) -> Result<Arc<dyn CloudProvider>, CloudError> {
+    async fn connect(&self, wiring: Wiring) -> Result<Arc<dyn CloudProvider>, CloudError> {
         let settings = json!({
             "vcenter": {"a": {"server": "vc.test", "user": "u", "password": "p"}},
             "labels": {"zone": "zone", "region": "region"},
@@ -40,11 +37,6 @@ impl Cloud for VSphere {
             ..ProviderInput::default()
         };
         let config = Config::read(&input).expect("good settings");
-        let wiring = Wiring {
-            transport: Some(transport),
-            metadata: None,
-            seed: Some(1),
-        };
         let provider = VSphereProvider::connect(&config, &context("vsphere"), wiring).await?;
         Ok(Arc::new(provider))
     }
@@ -182,7 +174,7 @@ mod tests {
     #[test]
     fn a_good_life_shows_both_machines_with_their_zone() {
         paused().block_on(async {
-            let provider = VSphere.connect(VSphere.transport()).await.unwrap();
+            let provider = VSphere.provider(VSphere.transport()).await.unwrap();
             let instances = provider.instances().unwrap();
             let list = instances.list().await.unwrap();
             assert_eq!(list.instances().len(), 2);

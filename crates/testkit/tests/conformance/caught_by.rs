@@ -155,6 +155,7 @@ pub(crate) const CAUGHT_BY: &[(Mutant, &[&str])] = &[
         &[
             "load-balancers/adopted-on-request",
             "load-balancers/missing-not-adopted",
+            "load-balancers/removed-labels-come-back",
         ],
     ),
     (

@@ -20,7 +20,7 @@ const CONCURRENCY: usize = 4;
 
 const BOTH: &str = "
     load-balancers/owned-are-listed, load-balancers/adopted-on-request, load-balancers/other-clusters-not-adopted,
-    load-balancers/removed-labels-make-no-second, load-balancers/released-may-be-adopted,
+    load-balancers/removed-labels-come-back, load-balancers/released-may-be-adopted,
     load-balancers/foreign-parts-*: AWS's tags do not name a Service by its UID
     load-balancers/sctp, load-balancers/affinity, load-balancers/algorithm, load-balancers/chosen-address,
     load-balancers/dual-stack, load-balancers/name, load-balancers/name-taken-back, load-balancers/size,

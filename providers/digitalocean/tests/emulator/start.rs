@@ -61,6 +61,20 @@ fn every_variable_of_the_go_ccm_is_read() {
 }
 
 #[test]
+fn the_content_of_a_cloud_config_is_ignored_as_by_the_go_ccm() {
+    let input = ProviderInput {
+        env: env(&[TOKEN, ("REGION", "fra1")]),
+        config: ConfigSource::File {
+            path: "cloud.conf".into(),
+            text: "region: nowhere".to_owned(),
+        },
+        ..ProviderInput::default()
+    };
+    let config = Config::read(&input).unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(config.region.as_deref(), Some("fra1"));
+}
+
+#[test]
 fn what_is_wrong_is_reported_all_at_once() {
     let wrong = read(&[
         ("DO_API_RATE_LIMIT_QPS", "fast"),

@@ -30,8 +30,8 @@ const ANNOTATIONS: [(&str, &str); 5] = [
     ("name", "front"),
 ];
 
-/// The cloud, and the settings of a provider that sees it.
-pub(crate) fn emulated() -> Result<(HetznerCloud, Value), Stop> {
+/// The cloud, and the settings of a provider that sees it, with these of Robot.
+pub(crate) fn emulated(robot: &Value) -> Result<(HetznerCloud, ConfigSource), Stop> {
     let mut settings = Settings::default();
     settings.latency.fixed = Duration::from_millis(8);
     settings.action_duration = Duration::from_secs(1);
@@ -47,9 +47,9 @@ pub(crate) fn emulated() -> Result<(HetznerCloud, Value), Stop> {
     let config = json!({
         "token": HetznerCloud::TOKEN, "endpoint": format!("{}/v1", InProcess::URL), "network": NETWORK,
         "attachedCheck": false, "addressFamily": "dualstack",
-        "loadBalancers": {"location": "fsn1", "type": "lb11"},
+        "loadBalancers": {"location": "fsn1", "type": "lb11"}, "robot": robot,
     });
-    Ok((cloud, config))
+    Ok((cloud, ConfigSource::Own(config)))
 }
 
 pub(crate) fn factory(cloud: &HetznerCloud) -> Box<dyn ProviderFactory> {
@@ -58,12 +58,12 @@ pub(crate) fn factory(cloud: &HetznerCloud) -> Box<dyn ProviderFactory> {
 }
 
 pub(crate) fn new() -> Result<EmulatedCloud<HetznerCloud>, Stop> {
-    let (cloud, config) = emulated()?;
+    let (cloud, config) = emulated(&json!({"enabled": false}))?;
     cloud.add_robot_server(RobotServer::new(7, "metal", OUTSIDE));
     Ok(EmulatedCloud {
         factory: factory(&cloud),
         cloud,
-        config: ConfigSource::Own(config),
+        config,
         change,
         state,
         samples: Samples {

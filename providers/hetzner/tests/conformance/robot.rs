@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use cloudkeel_api::{ConfigSource, NodeAddress};
+use cloudkeel_api::NodeAddress;
 use cloudkeel_emulator_hetzner::{HetznerCloud, InProcess, RobotServer};
 use cloudkeel_testkit::conformance::{
     ActualInstance, ActualState, Change, EmulatedCloud, Samples, Stop,
@@ -15,17 +15,16 @@ const USER: &str = "robot-user";
 const PASSWORD: &str = "robot-password";
 
 pub(crate) fn new() -> Result<EmulatedCloud<HetznerCloud>, Stop> {
-    let (cloud, mut config) = emulated()?;
-    cloud.set_robot_login(USER, PASSWORD);
     // Robot is listed every few minutes; the checks want to know what happens then.
-    config["robot"] = json!({
+    let (cloud, config) = emulated(&json!({
         "enabled": true, "endpoint": format!("{}/robot", InProcess::URL), "cacheTimeout": "1ns",
         "user": USER, "password": PASSWORD,
-    });
+    }))?;
+    cloud.set_robot_login(USER, PASSWORD);
     Ok(EmulatedCloud {
         factory: factory(&cloud),
         cloud,
-        config: ConfigSource::Own(config),
+        config,
         change,
         state,
         samples: Samples {

@@ -2,8 +2,9 @@
 
 use cloudkeel_api::Capability::LoadBalancers;
 use cloudkeel_api::{CloudError, DesiredState, ErrorKind, LoadBalancerSpec, Outcome};
-use futures::FutureExt as _;
+use futures::{FutureExt as _, TryFutureExt as _};
 
+use crate::conformance::actual::ActualBalancer;
 use crate::conformance::adapter::{Change, OwnerLabels, Stop};
 use crate::conformance::check::{Check, Done, check};
 use crate::conformance::desired::spec;
@@ -55,8 +56,14 @@ pub(super) const CHECKS: &[Check] = &[
     check(
         LoadBalancers,
         "load-balancers/removed-labels-make-no-second",
-        "a balancer that the Service points at, whose labels were removed by hand, is labelled again or NotOurs; there is no second one, and adopting it labels it again",
-        |env| unlabelled(env).boxed(),
+        "a balancer that the Service points at, whose labels were removed by hand, is labelled again or NotOurs; there is no second one",
+        |env| unlabelled(env).map_ok(drop).boxed(),
+    ),
+    check(
+        LoadBalancers,
+        "load-balancers/removed-labels-come-back",
+        "a balancer whose labels were removed by hand is as it was once it is adopted on request",
+        |env| labelled_again(env).boxed(),
     ),
 ];
 
@@ -173,7 +180,8 @@ async fn absent_not_adopted(env: &TestEnv<'_>) -> Done {
     })
 }
 
-async fn unlabelled(env: &TestEnv<'_>) -> Done {
+/// What a Service asks for whose balancer lost its labels, and that balancer as it was.
+async fn unlabelled(env: &TestEnv<'_>) -> Result<(LoadBalancerSpec, ActualBalancer), Stop> {
     let nodes = env.add_nodes(1).await?;
     let mut desired = spec(&[80], &nodes);
     let status = env.settle(&desired).await?;
@@ -198,7 +206,12 @@ async fn unlabelled(env: &TestEnv<'_>) -> Done {
             format!("a balancer without labels is in the way, and the outcome is {applied:?}")
         })?;
     }
-    desired.balancer_ref.adopt = Some(id.clone());
+    Ok((desired, labelled))
+}
+
+async fn labelled_again(env: &TestEnv<'_>) -> Done {
+    let (mut desired, labelled) = unlabelled(env).await?;
+    desired.balancer_ref.adopt = Some(labelled.id.clone());
     env.settle(&desired).await?;
     let after = env.only_balancer().await?;
     ensure(after == labelled, || {
