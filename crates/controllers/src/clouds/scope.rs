@@ -240,18 +240,10 @@ impl<'a> ScopeGuard<'a> {
         let shown = owned.iter().filter_map(|node| {
             let shown = cloud.shown(&list.list, &node.facts);
             let by_id_alone = Bug::ConfirmByIdAlone.is_planted();
-            let shown =
-                shown.filter(|instance| by_id_alone || is_instance_of(instance, &node.facts));
-            Some((node, shown?))
+            shown.filter(|instance| by_id_alone || is_instance_of(instance, &node.facts))
         });
-        let mut has_true_uuids = false;
-        let ids = shown.map(|(node, instance)| {
-            has_true_uuids |= has_same_uuid(instance, &node.facts);
-            instance.id.clone()
-        });
-        let ids: Arc<BTreeSet<_>> = Arc::new(ids.collect());
+        let ids: Arc<BTreeSet<_>> = Arc::new(shown.map(|instance| instance.id.clone()).collect());
         let mut memory = cloud.scope.memory.lock();
-        memory.has_true_uuids |= has_true_uuids;
         if !ids.is_empty() {
             memory.confirm(list.began);
             memory.fingerprint = Some(list.list.scope().clone());
@@ -302,6 +294,11 @@ impl Cloud {
             Match::None | Match::Many(_) => None,
         };
         list.get(id).or_else(identified)
+    }
+
+    /// An instance was listed for a Node that has its ID.
+    pub(crate) fn note_uuid(&self, instance: &Instance, node: &NodeFacts) {
+        self.scope.memory.lock().has_true_uuids |= has_same_uuid(instance, node);
     }
 
     /// Since when nothing speaks against the credential in use.

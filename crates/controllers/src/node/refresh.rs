@@ -226,7 +226,9 @@ impl NodeController {
         let guard = self.parts.guard();
         let is_confirmed =
             || !guard.known_in(cloud, snapshot).is_empty() || guard.ready_in(cloud) == 0;
-        if node.facts.provider_id.is_none() && !is_confirmed() {
+        if node.facts.provider_id.is_some() {
+            cloud.note_uuid(instance, &node.facts);
+        } else if !is_confirmed() || guard.is_stranger(cloud, instance, &node.facts) {
             return None;
         }
         Some(instance)

@@ -103,11 +103,12 @@ struct Attempt<'a> {
     follows_nodes: bool,
 }
 
-/// Whether an outcome says that the balancer exists.
+/// Whether an outcome says that the balancer exists, or is being made.
 fn shows_balancer(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Settled { status, .. } | Outcome::Incomplete { status, .. } => status.exists,
-        Outcome::Pending { status, .. } => status.is_some(),
+        // What was done and is waited for is its creation, which this observation does not show.
+        Outcome::Pending { status, done, .. } => status.is_some() || !done.is_empty(),
         Outcome::Gone { .. } => false,
     }
 }

@@ -211,6 +211,20 @@ async fn a_balancer_that_serves_stays_when_the_token_of_another_cloud_shows_it_t
 #[tokio::test(start_paused = true)]
 async fn tokens_that_are_exchanged_cost_no_balancer_that_serves_and_keep_the_finalizer() {
     let (mut lab, other) = two_clouds(1).await;
+    let label = |cloud| json!({"metadata": {"labels": {"cloudkeel.dev/cloud": cloud}}});
+    lab.api.world().change("node-000", &label("first"));
+    // Its ID is none that the first cloud has.
+    let passing = other.add_machine(MachineSpec::named("passing")).unwrap();
+    let machine = other.add_machine(MachineSpec::named("there")).unwrap();
+    other.destroy(passing.id).unwrap();
+    let mut there = label("second");
+    there["spec"]["providerID"] = json!(format!(
+        "local://{}/{}",
+        SimulatedCloud::PROJECT,
+        machine.id
+    ));
+    there["status"]["conditions"] = json!([{"type": "Ready", "status": "True"}]);
+    lab.api.world().create("there", &there);
     let exchange = async |lab: &mut Lab, first: &SimulatedCloud, second: &SimulatedCloud| {
         lab.stop().await;
         let sites = vec![
