@@ -81,6 +81,7 @@ fn udp(spec: &mut LoadBalancerSpec) {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn one_node_of_another_cloud_makes_all_targets_addresses() {
     use TargetType::{Instance, Ip};
     type Change = fn(&mut LoadBalancerSpec);

@@ -208,7 +208,7 @@ fn a_plain_check_with_the_policy_local_is_reported() {
 
 #[test]
 fn other_clouds_that_are_no_targets_are_named() {
-    let mut owner = crate::service::fixtures::owner("fsn", true, None);
+    let mut owner = owner("fsn", true, None);
     let without = Features {
         targets_by_address: false,
         ..ABLE
