@@ -1,5 +1,6 @@
 """Clouds for the conformance kit: each is an account of its own, changed and observed behind the provider's back."""
 import itertools
+import threading
 
 from moto.ec2.models import ec2_backends
 from moto.elb.models import elb_backends
@@ -15,6 +16,8 @@ CLUSTER = "kit"
 OWNED = {f"kubernetes.io/cluster/{CLUSTER}": "owned"}
 OTHER_CLUSTER = {"kubernetes.io/cluster/another": "owned"}
 numbers = itertools.count(200000000000)
+draws = itertools.count()
+drawing = threading.Lock()
 
 
 def key_values(tags):
@@ -67,13 +70,16 @@ class Cloud:
     def add_instance(self, name, instance_type="m5.large", tags=None):
         subnet = self.subnets["private"][self.added % len(ZONES)]
         self.added += 1
-        # The first instance of every account has the same ID, and so on: checks compare accounts.
-        mock_random.seed(self.added)
-        made = self.ec2.run_instances(
-            "ami-12345678", 1, b"", [], instance_type=instance_type, is_instance_type_default=False, subnet_id=subnet,
-            security_group_ids=[self.nodes], tags={"instance": OWNED if tags is None else tags}, region_name=REGION,
-            placement=None, key_name=None, nics={}, ebs_optimized=None, monitoring_state="disabled",
-            associate_public_ip=False, private_ip=None, block_device_mappings=None)
+        with drawing:
+            # The first instance of every account has the same ID, and so on: checks compare accounts.
+            mock_random.seed(self.added)
+            made = self.ec2.run_instances(
+                "ami-12345678", 1, b"", [], instance_type=instance_type, is_instance_type_default=False, subnet_id=subnet,
+                security_group_ids=[self.nodes], tags={"instance": OWNED if tags is None else tags}, region_name=REGION,
+                placement=None, key_name=None, nics={}, ebs_optimized=None, monitoring_state="disabled",
+                associate_public_ip=False, private_ip=None, block_device_mappings=None)
+            # All accounts draw from one generator. Begun again, it would give two listeners of a balancer one ID.
+            mock_random.seed(f"draw {next(draws)}")
         instance = made.instances[0]
         instance.given_name = name
         self.order.append(instance.id)

@@ -120,8 +120,8 @@ class Server:
         role = {"Code": "Success", "Type": "AWS-HMAC", **temporary_keys("role")}
         facts = {"meta-data/iam/security-credentials/": "node",
                  "meta-data/iam/security-credentials/node": json.dumps(role)}
-        found = [(account, region, backend.get_instance_by_id(self.instance)) for account, regions in ec2_backends.items()
-                 for region, backend in regions.items() if self.instance and backend.get_instance_by_id(self.instance)]
+        found = [(account, region, backend.get_instance_by_id(self.instance)) for account, regions in list(ec2_backends.items())
+                 for region, backend in list(regions.items()) if self.instance and backend.get_instance_by_id(self.instance)]
         for account, region, instance in found:
             document = {"instanceId": instance.id, "region": region, "accountId": account,
                         "availabilityZone": instance.placement.zone}

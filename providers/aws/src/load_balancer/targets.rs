@@ -178,14 +178,15 @@ impl Reach<'_> {
                 (TargetType::Ip, Ok(instance)) => self.address(target, Some(instance)),
                 (_, Err(why)) if target.by == TargetBy::Machine => Err(why),
                 (TargetType::Ip, Err(_)) => self.address(target, None),
-                (TargetType::Instance, Err(_)) => {
-                    let why = self.refusal.clone().unwrap_or_default();
+                (TargetType::Instance, Err(Unreached::Foreign(why))) => {
+                    let why = self.refusal.clone().unwrap_or(why);
                     Err(Unreached::Refused(why))
                 }
+                (TargetType::Instance, Err(why)) => Err(why),
             };
             let name = &target.node.name;
             found.map_err(|unreached| match unreached {
-                Unreached::Yet(why) => why,
+                Unreached::Yet(why) | Unreached::Foreign(why) => why,
                 Unreached::Missing(id) => {
                     missing.push(format!("{name} ({id})"));
                     "its instance is not there, or lacks the cluster's tag".to_owned()
@@ -236,7 +237,7 @@ impl Reach<'_> {
             Ok(AwsId::Fargate(_)) => {
                 return Err(Unreached::Yet("Fargate Nodes are no targets".to_owned()));
             }
-            Err(error) => return Err(Unreached::Yet(error.to_string())),
+            Err(error) => return Err(Unreached::Foreign(error.to_string())),
         };
         let is_live = |instance: &&Ec2Instance| {
             instance.id == id && !matches!(instance.state.as_str(), "terminated" | "shutting-down")
@@ -276,6 +277,8 @@ impl Reach<'_> {
 /// Why a Node is no target.
 enum Unreached {
     Yet(String),
+    /// Its ID is not one of this cloud.
+    Foreign(String),
     /// The ID of an instance that is not there.
     Missing(String),
     /// It never is one of this balancer.
@@ -299,13 +302,13 @@ pub(super) fn health(have: &Observed) -> Vec<TargetHealth> {
     };
     let classic = have.classic.iter().flat_map(|classic| &classic.health);
     let mut all: Vec<_> = classic.map(|it| of(&it.id, None, it.state)).collect();
-    if let Some(network) = &have.network {
-        for listener in &network.listeners {
-            let leads_to = |group: &&GroupState| listener.group.as_ref() == Some(&group.group.arn);
-            let group = network.groups.iter().find(leads_to);
-            let targets = group.into_iter().flat_map(|group| &group.targets);
-            all.extend(targets.map(|it| of(&it.id, Some(listener.port), it.health)));
-        }
+    let network = have.network.iter();
+    let ports = network.flat_map(|it| it.listeners.iter().map(move |listener| (it, listener)));
+    for (network, listener) in ports {
+        let leads_to = |group: &&GroupState| listener.group.as_ref() == Some(&group.group.arn);
+        let group = network.groups.iter().find(leads_to);
+        let targets = group.into_iter().flat_map(|group| &group.targets);
+        all.extend(targets.map(|it| of(&it.id, Some(listener.port), it.health)));
     }
     all
 }

@@ -1,6 +1,6 @@
 //! The printed IAM policies are enough, and signatures are really checked.
 
-use cloudkeel_api::{CloudProvider as _, ErrorKind};
+use cloudkeel_api::{CloudProvider as _, DesiredState, ErrorKind, Outcome};
 use cloudkeel_provider_aws::{AwsProvider, PERMISSIONS, policy};
 use serde_json::{Value, json};
 
@@ -46,10 +46,27 @@ async fn exactly_the_printed_policy_is_enough_and_less_is_not() {
             ("cross-zone-load-balancing-enabled", "true"),
         ],
     ] {
-        lab.settle(&lab.service(&[80, 443], annotations)).await;
+        let status = lab.settle(&lab.service(&[80, 443], annotations)).await;
+        assert!(
+            !status.health.is_empty(),
+            "the health of targets may be read"
+        );
         lab.settle(&lab.service(&[443, 81], annotations)).await;
         lab.remove(&lab.service(&[443, 81], annotations)).await;
     }
+    // Quotas may be read, so what is over them is not even tried.
+    let ports: Vec<u16> = (1_000..1_101).collect();
+    let many = lab.service(&ports, &[]);
+    let balancers = lab.provider.load_balancers().unwrap();
+    let outcome = balancers.apply(DesiredState::Present(&many)).await;
+    let Ok(Outcome::Incomplete { failures, .. }) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert!(
+        failures.message.contains("at most 100 listeners"),
+        "{failures:?}"
+    );
+    lab.remove(&many).await;
     let mut wrong = config.clone();
     wrong.secret_access_key = Some("another".into());
     let refused = AwsProvider::connect(&wrong, &context(), lab.moto.wiring()).await;

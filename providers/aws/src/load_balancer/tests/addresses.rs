@@ -81,6 +81,7 @@ fn udp(spec: &mut LoadBalancerSpec) {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn one_node_of_another_cloud_makes_all_targets_addresses() {
     use TargetType::{Instance, Ip};
     type Change = fn(&mut LoadBalancerSpec);
@@ -208,7 +209,12 @@ fn one_node_of_another_cloud_makes_all_targets_addresses() {
 }
 
 #[test]
-fn a_node_that_has_no_address_yet_is_waited_for() {
+fn a_node_that_has_no_id_or_address_yet_is_waited_for() {
+    // A new Node of this cloud behind a classic balancer, whose Nodes are configured to be reached by address.
+    let mut new = own();
+    (new.1.by, new.1.node.provider_id) = (TargetBy::Address, None);
+    let found = targets(&[], |_| {}, &[new], None);
+    assert!(found.refused.is_empty() && found.wanted.unresolved.contains_key("own"));
     let mut far = foreign("192.168.7.7");
     far.1.node.addresses.clear();
     let found = targets(&[NLB], |_| {}, &[own(), far], None);
