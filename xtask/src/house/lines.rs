@@ -34,25 +34,25 @@ const LIMITS: &[Limit] = &[
         kind: "provider",
         place: "providers/aws",
         // Four APIs, and two kinds of load balancers that share little. The bar is 4,000.
-        most: 6_025,
+        most: 6_035,
     },
     Limit {
         kind: "provider",
         place: "providers/digitalocean",
         // The bar is 2,000. docs/conformance.md says what the rest is.
-        most: 2_015,
+        most: 2_019,
     },
     Limit {
         kind: "provider",
         place: "providers/hetzner",
         // Two APIs: the Cloud and Robot.
-        most: 4_125,
+        most: 4_292,
     },
     Limit {
         kind: "provider",
         place: "providers/local",
         // It has every capability.
-        most: 2_452,
+        most: 2_635,
     },
     Limit {
         kind: "provider",
@@ -94,9 +94,9 @@ const ADAPTER_LIMIT: usize = 150;
 /// Adapters with a limit of their own.
 const ADAPTER_LIMITS: &[(&str, usize)] = &[
     // Two adapters, of classic and of network load balancers.
-    ("providers/aws", 332),
+    ("providers/aws", 334),
     // The bar is 150. docs/conformance.md says what the rest is.
-    ("providers/digitalocean", 168),
+    ("providers/digitalocean", 171),
     // Two adapters, of the Cloud and of Robot.
     ("providers/hetzner", 310),
     // A load balancer is put together from five kinds of resources. The bar is 320.
