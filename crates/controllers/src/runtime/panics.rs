@@ -57,7 +57,9 @@ pub async fn restart_after_panics<T, W: Future<Output = T>>(
     let mut failures = 0;
     loop {
         let began = Instant::now();
-        let panic = match AssertUnwindSafe(begin()).catch_unwind().await {
+        // On the heap: what loops do is large.
+        let work = AssertUnwindSafe(Box::pin(begin()));
+        let panic = match work.catch_unwind().await {
             Ok(done) => return done,
             Err(panic) => panic_text(panic.as_ref()).to_owned(),
         };

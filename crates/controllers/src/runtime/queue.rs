@@ -449,7 +449,7 @@ pub(crate) async fn run<K, F, W, B>(
     let note = |panic: &str| queue.note_panic("beside the queue", panic);
     let beside = async {
         restart_after_panics("beside the queue", note, beside).await;
-        std::future::pending().await
+        std::future::pending::<()>().await;
     };
     tokio::select! {
         biased;

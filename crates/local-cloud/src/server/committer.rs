@@ -140,10 +140,7 @@ impl Kept {
 
     /// Makes true what changed by itself, and tries again what failed.
     async fn check_all(&mut self, round: u32) {
-        for (id, health) in self.committer.plane.health() {
-            // A balancer that went meanwhile has no targets any more.
-            let _ = self.committer.cloud.note_health(id, health);
-        }
+        self.note_health();
         let stuck = self.problems.values().any(|found| !found.is_empty());
         let changed = self.seen != Some(self.committer.cloud.changes());
         let astray = round.is_multiple_of(ROUNDS_TO_ROUTES) && self.committer.routes.look_again();
@@ -158,6 +155,7 @@ impl Kept {
         let written = self.write_down().await;
         let wanted = self.committer.cloud.wanted();
         let problems = self.committer.plane.apply(&wanted.balancers).await;
+        self.note_health();
         self.committer.routes.apply(&wanted.routes);
         for (id, found) in &problems {
             self.report(*id, found);
@@ -168,6 +166,14 @@ impl Kept {
         // What could not be written down is tried again.
         self.seen = written.is_ok().then_some(seen);
         written
+    }
+
+    /// Writes down what the health checks say, for every client to read.
+    fn note_health(&self) {
+        for (id, health) in self.committer.plane.health() {
+            // A balancer that went meanwhile has no targets any more.
+            let _ = self.committer.cloud.note_health(id, health);
+        }
     }
 
     /// Says what changed, once.

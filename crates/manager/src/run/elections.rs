@@ -293,13 +293,13 @@ pub(super) async fn lead_when_api_server_ready(
         Some(answered) => answered?,
         None => return Ok(()),
     }
-    or_panicked(lead(parts, reports, fence, stop)).await
+    or_panicked(Box::pin(lead(parts, reports, fence, stop))).await
 }
 
 /// What comes of leading. After a panic outside of the queues, as in the handler of a watch, what this process knows of
 /// the cluster may be wrong: it writes nothing more, releases the lease, and the next leader reads everything anew.
 async fn or_panicked(leading: impl Future<Output = Result<(), RunError>>) -> Result<(), RunError> {
-    let led = AssertUnwindSafe(Box::pin(leading)).catch_unwind().await;
+    let led = AssertUnwindSafe(leading).catch_unwind().await;
     led.unwrap_or_else(|panic| Err(RunError::Panicked(panic_text(panic.as_ref()).to_owned())))
 }
 
