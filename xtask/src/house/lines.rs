@@ -90,7 +90,7 @@ const ADAPTER_LIMITS: &[(&str, usize)] = &[
     // Two adapters, of classic and of network load balancers.
     ("providers/aws", 270),
     // Two adapters, of the Cloud and of Robot.
-    ("providers/hetzner", 265),
+    ("providers/hetzner", 262),
     // A load balancer is put together from five kinds of resources. The bar is 320.
     ("providers/openstack", 382),
     // With the way to another vCenter, and the refusals of SOAP.

@@ -98,6 +98,18 @@ impl ServiceChanges {
     pub fn annotate(&mut self, key: impl Into<String>, value: impl Into<String>) {
         self.annotations.insert(key.into(), Some(value.into()));
     }
+
+    /// Asks for an annotation, unless it is among the present ones with this value.
+    pub fn ensure_annotation(
+        &mut self,
+        present: &BTreeMap<String, String>,
+        key: &str,
+        value: &str,
+    ) {
+        if present.get(key).is_none_or(|now| now != value) {
+            self.annotate(key, value);
+        }
+    }
 }
 
 /// A condition of a Service's status.

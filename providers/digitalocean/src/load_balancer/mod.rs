@@ -200,7 +200,7 @@ fn of_balancer(spec: &LoadBalancerSpec, have: &Observed, balancer: &LoadBalancer
     ];
     for (key, value) in written {
         if let Some(value) = value.filter(|value| !value.is_empty()) {
-            report.changes.annotate(key, value);
+            report.changes.ensure_annotation(annotations, key, value);
         }
     }
     report

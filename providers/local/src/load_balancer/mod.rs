@@ -207,13 +207,16 @@ fn report(
         unmet: plan::over_limits(have, balancer, facts),
         ..Report::default()
     };
-    if desired.spec().is_some() {
+    if let DesiredState::Present(spec) = desired {
         let recording = recording(have);
         (report.busy, report.changes) = (report.busy.or(recording.busy), recording.changes);
         if have.shared.is_none() {
             forget_parts(desired.balancer_ref(), &mut report.changes);
         }
-        report.changes.annotate(BALANCER_ID.name(), id);
+        let present = &spec.balancer_ref.annotations;
+        report
+            .changes
+            .ensure_annotation(present, BALANCER_ID.name(), &id);
     }
     report
 }
