@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::{Ingress, Protocol, ServiceRef, TrafficPolicy};
+use crate::{Ingress, Protocol, ServiceRef, TrafficPolicy, names};
 
 /// `spec.type` of a Service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
@@ -67,5 +67,10 @@ impl ServiceFacts {
     /// Whether it asks for a load balancer, and is not being deleted.
     pub fn has_balancer(&self) -> bool {
         self.service_type == ServiceType::LoadBalancer && !self.is_deleting
+    }
+
+    /// Whether its load balancer may be changed: it has one, and is not paused.
+    pub fn has_managed_balancer(&self) -> bool {
+        self.has_balancer() && !names::is_paused(&self.annotations)
     }
 }

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use cloudkeel_api::{Doubt, Event, NodeFacts, ServiceRef, SharedEvents, Subject, WarningDelay};
+use cloudkeel_api::{
+    DesiredState, Doubt, Event, NodeFacts, ServiceRef, SharedEvents, Subject, WarningDelay, names,
+};
 use tokio::time::Instant;
 
-use crate::DesiredTargets;
+use crate::{Classified, CloudBalancer, DesiredTargets, Sharing};
 
 /// The same event is recorded again after this long, before Kubernetes has deleted it.
 const REPEAT_AFTER: Duration = Duration::from_mins(30);
@@ -20,6 +22,9 @@ const LOOKUP_FAILED: &str = "InstanceLookupFailed";
 
 /// The reason of the event about Nodes that are no targets.
 const TARGET_UNRESOLVED: &str = "TargetUnresolved";
+
+/// The reason of the event about a balancer that stays because it is shared.
+const SHARED_BALANCER_LEFT: &str = "SharedLoadBalancerLeft";
 
 /// How many events are remembered; beyond that all are recorded afresh.
 const REMEMBERED: usize = 10_000;
@@ -79,6 +84,28 @@ impl EventRecorder {
                 let message = format!("{node} {effect}: {why}");
                 self.warn(service, TARGET_UNRESOLVED, message);
             }
+        }
+    }
+
+    /// Warns that a shared balancer stays without what was the Service's.
+    pub fn shared_balancer_left<B: CloudBalancer>(
+        &self,
+        desired: DesiredState<'_>,
+        found: &Classified<B>,
+        sharing: &Sharing,
+    ) {
+        let is_left = sharing.outlives_service() && matches!(desired, DesiredState::Absent(_));
+        for balancer in found.ours.iter().filter(|_| is_left) {
+            let (balancer, exclusive) = (balancer.in_words(), names::LB_EXCLUSIVE.name());
+            let message = format!(
+                "{balancer} is shared with other clients ({exclusive}): it stays, without the listeners and targets of \
+                 this Service"
+            );
+            self.warn(
+                &desired.balancer_ref().service,
+                SHARED_BALANCER_LEFT,
+                message,
+            );
         }
     }
 

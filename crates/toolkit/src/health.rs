@@ -1,12 +1,13 @@
 //! Which intervals, timeouts and retries of health checks a cloud accepts, and whose health it reports. Pure.
 
+use std::fmt::Display;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use cloudkeel_api::{
-    HealthCheck, LoadBalancerSpec, NodeAddress, ServiceFacts, TrafficPolicy, format_go_duration,
-    names,
+    DesiredState, HealthCheck, LoadBalancerSpec, NodeAddress, ServiceFacts, TrafficPolicy,
+    format_go_duration, names,
 };
 
 /// Where kube-proxy says whether its Node serves, unless it is configured otherwise.
@@ -21,19 +22,22 @@ pub fn kube_proxy_port(service: &ServiceFacts) -> u16 {
     neutral.or(local).unwrap_or(KUBE_PROXY_PORT)
 }
 
-/// The desired target whose provider ID ends like this, or that has this address.
-pub fn node_of_target<'a>(
-    spec: &'a LoadBalancerSpec,
+/// What people call a target: the Node among the desired ones whose provider ID ends like this, or that has this address, else
+/// what the cloud calls it.
+pub fn name_of_target(
+    desired: DesiredState<'_>,
     id: Option<&str>,
     address: Option<IpAddr>,
-) -> Option<&'a str> {
-    let node = spec.targets.iter().find(|(_, target)| {
+    plain: impl Display,
+) -> String {
+    let targets = desired.spec().map(|spec| &spec.targets);
+    let node = targets.into_iter().flatten().find(|(_, target)| {
         let own = target.node.provider_id.as_ref();
         let mut addresses = target.node.addresses.iter().filter_map(NodeAddress::ip);
         own.is_some_and(|own| Some(own.rest()) == id)
             || address.is_some_and(|address| addresses.any(|ip| ip == address))
     });
-    node.map(|(name, _)| name.as_str())
+    node.map_or_else(|| plain.to_string(), |(name, _)| name.clone())
 }
 
 /// The numbers that a cloud takes. A neutral number that is not among them is rounded to the next that is, which

@@ -134,8 +134,7 @@ impl Cloud for DigitalOcean {
         let metrics = address.map(|address| ApiMetrics::new(address, METRICS));
         let api = Api::new(config, context, &wiring, metrics.as_ref())?;
         let scope = api.scope().await?;
-        let region = api.region(config, &wiring).await?;
-        let facts = Facts::new(config, region, context);
+        let facts = Facts::new(config, api.region(config, &wiring).await?, context);
         let droplets = Arc::new(Droplets::new(api.clone()));
         let events = Arc::new(EventRecorder::new(Arc::clone(&context.events)));
         let instances = RestInstances {
@@ -149,16 +148,14 @@ impl Cloud for DigitalOcean {
             facts: facts.clone(),
         };
         let cluster = context.cluster.uid.as_ref();
-        let tag = facts.cluster_tag.first().cloned();
-        let tag_sync = tag.map(|tag| TagSync {
+        let tag_sync = facts.cluster_tag.first().map(|tag| TagSync {
             api: api.clone(),
             balancers: balancers(cluster),
-            tag,
+            tag: tag.clone(),
         });
-        let settings = config.firewall.clone();
-        let firewall = settings.map(|settings| FirewallController {
+        let firewall = config.firewall.as_ref().map(|settings| FirewallController {
             api: api.clone(),
-            settings,
+            settings: settings.clone(),
             default_type: facts.default_type,
             firewall: KeptResource::default(),
         });

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cloudkeel_api::{CloudError, Priority, ServiceFacts, names};
+use cloudkeel_api::{CloudError, Priority, ServiceFacts};
 use cloudkeel_toolkit::{Cause, Schedule, ServiceFollower, TaggedBalancers};
 
 use crate::client::Api;
@@ -32,9 +32,7 @@ impl ServiceFollower for TagSync {
 
     /// One list for all Services, and one call for all that lack the tag.
     async fn reconcile(&self, services: &[ServiceFacts], _: Cause) -> Result<(), CloudError> {
-        let is_synced =
-            |it: &&ServiceFacts| it.has_balancer() && !names::is_paused(&it.annotations);
-        let served = services.iter().filter(is_synced);
+        let served = services.iter().filter(|it| it.has_managed_balancer());
         let served: Vec<_> = served.collect();
         if served.is_empty() {
             return Ok(());

@@ -99,14 +99,14 @@ impl ServiceChanges {
         self.annotations.insert(key.into(), Some(value.into()));
     }
 
-    /// Asks for an annotation, unless it is among the present ones with this value.
+    /// Asks for an annotation, unless it is among the present ones with this value, or there is no value yet.
     pub fn ensure_annotation(
         &mut self,
         present: &BTreeMap<String, String>,
         key: &str,
         value: &str,
     ) {
-        if present.get(key).is_none_or(|now| now != value) {
+        if !value.is_empty() && present.get(key).is_none_or(|now| now != value) {
             self.annotate(key, value);
         }
     }

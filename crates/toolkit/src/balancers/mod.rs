@@ -7,6 +7,7 @@ mod owner_tag;
 mod ownership;
 mod parts;
 mod shared_list;
+mod sharing;
 mod tagged;
 mod targets;
 
@@ -21,11 +22,8 @@ pub use self::listeners::{
 pub use self::owner_labels::{Labels, OwnerLabels, ServiceLabel};
 pub use self::owner_tag::OwnerTag;
 pub use self::ownership::{Candidates, Classified, CloudBalancer, Namesakes, Owner};
-pub use self::parts::{
-    Parts, SHARED_BALANCER_LEFT, SHARED_LABEL, SharedParts, forget_parts, is_shared,
-    labelled_as_shared, shared_balancer_left, unshareable,
-};
 pub use self::shared_list::{PendingLookups, SharedList};
+pub use self::sharing::{SHARED_LABEL, ShareableBalancer, Sharing, check_unchanged, labels_of_new};
 pub use self::tagged::{TaggedBalancer, TaggedBalancers};
 pub use self::targets::{
     Capacity, DesiredTarget, DesiredTargets, TargetChange, TargetDiff, address_of, instance_of,

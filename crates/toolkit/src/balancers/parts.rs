@@ -10,27 +10,21 @@ use std::time::Duration;
 use cloudkeel_api::{BalancerRef, Busy, CloudError, Failures, ServiceChanges, names};
 use serde::{Deserialize, Serialize};
 
-use super::{CloudBalancer, Labels, ListenerKey};
-
-/// The label of a balancer on which other clients have listeners and targets.
-pub const SHARED_LABEL: &str = "cloudkeel.dev/shared";
-
-/// The reason of the Event about a balancer that stays because it is shared.
-pub const SHARED_BALANCER_LEFT: &str = "SharedLoadBalancerLeft";
+use super::{ListenerKey, ShareableBalancer};
 
 /// How soon to go on when the Service's parts have been written down.
 const AFTER_RECORDING: Duration = Duration::from_millis(100);
 
 /// Listeners and targets.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Parts {
+pub(super) struct Parts {
     listeners: BTreeSet<String>,
     targets: BTreeSet<String>,
 }
 
 impl Parts {
     /// These, as the cloud names them.
-    pub fn of<T: Display>(
+    pub(super) fn of<T: Display>(
         listeners: impl IntoIterator<Item = ListenerKey>,
         targets: impl IntoIterator<Item = T>,
     ) -> Self {
@@ -40,6 +34,11 @@ impl Parts {
             listeners: listeners.collect(),
             targets: targets.collect(),
         }
+    }
+
+    /// All that a balancer has.
+    pub(super) fn of_balancer<B: ShareableBalancer>(balancer: &B) -> Self {
+        Self::of(balancer.listener_keys(), balancer.targets())
     }
 }
 
@@ -63,7 +62,7 @@ impl Record {
 
 /// Whose the parts of a shared balancer are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SharedParts {
+pub(super) struct SharedParts {
     recorded: Option<Record>,
     own: Record,
     /// Listeners of other clients on ports of the Service.
@@ -72,28 +71,8 @@ pub struct SharedParts {
     has_foreign: bool,
 }
 
-/// Whether a balancer is shared with other clients: as the Service says, else as its label says. A value that cannot be read
-/// leaves everything foreign alone.
-pub fn is_shared(balancer_ref: &BalancerRef, labels: &Labels) -> bool {
-    match names::LB_EXCLUSIVE.get(&balancer_ref.annotations) {
-        Ok(Some(is_exclusive)) => !is_exclusive,
-        Ok(None) => labels.contains_key(SHARED_LABEL),
-        Err(_) => true,
-    }
-}
-
-/// The labels with the one that says whether the balancer is shared.
-pub fn labelled_as_shared(mut labels: Labels, is_shared: bool) -> Labels {
-    if is_shared {
-        labels.insert(SHARED_LABEL.to_owned(), "true".to_owned());
-    } else {
-        labels.remove(SHARED_LABEL);
-    }
-    labels
-}
-
 /// Takes the record off a Service whose balancer is its own as a whole.
-pub fn forget_parts(balancer_ref: &BalancerRef, changes: &mut ServiceChanges) {
+pub(super) fn forget_parts(balancer_ref: &BalancerRef, changes: &mut ServiceChanges) {
     let key = names::LB_OWN_PARTS.name();
     if balancer_ref.annotations.contains_key(key) {
         changes.annotations.insert(key.to_owned(), None);
@@ -103,7 +82,7 @@ pub fn forget_parts(balancer_ref: &BalancerRef, changes: &mut ServiceChanges) {
 impl SharedParts {
     /// Of a balancer that is the Service's, or is about to be if it `is_adopted`. What the Service asks for and is not there
     /// will be its own; without a record, what it asks for and is there is its own too, unless the balancer is adopted.
-    pub fn of(
+    pub(super) fn of(
         balancer_ref: &BalancerRef,
         id: &str,
         is_adopted: bool,
@@ -133,7 +112,7 @@ impl SharedParts {
     }
 
     /// Of a balancer whose Service goes: only what is on record is the Service's.
-    pub fn of_leaving(balancer_ref: &BalancerRef, id: &str, have: &Parts) -> Self {
+    pub(super) fn of_leaving(balancer_ref: &BalancerRef, id: &str, have: &Parts) -> Self {
         let recorded = read(balancer_ref, id).ok().flatten();
         let own = recorded.clone().unwrap_or_else(|| Record {
             is_adopted: true,
@@ -148,22 +127,22 @@ impl SharedParts {
     }
 
     /// Whether a listener is another client's.
-    pub fn is_foreign_listener(&self, key: ListenerKey) -> bool {
+    pub(super) fn is_foreign_listener(&self, key: ListenerKey) -> bool {
         !self.own.listeners.contains(&key.to_string())
     }
 
     /// Whether a target is another client's.
-    pub fn is_foreign_target(&self, target: &impl Display) -> bool {
+    pub(super) fn is_foreign_target(&self, target: &impl Display) -> bool {
         !self.own.targets.contains(&target.to_string())
     }
 
     /// Whether the balancer goes with its Service: it was made for it, and other clients have nothing on it.
-    pub const fn is_deleted(&self) -> bool {
+    pub(super) const fn is_deleted(&self) -> bool {
         !self.own.is_adopted && !self.has_foreign
     }
 
     /// Waits for the record, unless it covers everything that will be added.
-    pub fn busy(&self) -> Option<Busy> {
+    pub(super) fn busy(&self) -> Option<Busy> {
         let recorded = self.recorded.as_ref();
         let is_recorded = recorded.is_some_and(|recorded| recorded.contains(&self.own));
         (!is_recorded).then(|| Busy {
@@ -176,7 +155,7 @@ impl SharedParts {
     }
 
     /// Asks for the record, if it says something else.
-    pub fn record(&self, changes: &mut ServiceChanges) {
+    pub(super) fn record(&self, changes: &mut ServiceChanges) {
         if self.recorded.as_ref() != Some(&self.own)
             && let Ok(text) = serde_json::to_string(&self.own)
         {
@@ -185,7 +164,7 @@ impl SharedParts {
     }
 
     /// Ports of the Service on which another client listens.
-    pub fn unmet(&self) -> Option<Failures> {
+    pub(super) fn unmet(&self) -> Option<Failures> {
         let (id, exclusive) = (&self.own.balancer, names::LB_EXCLUSIVE.name());
         (!self.taken.is_empty()).then(|| {
             let ports = self.taken.join(", ");
@@ -195,27 +174,6 @@ impl SharedParts {
             ))
         })
     }
-}
-
-/// Says that a shared balancer stays without what was the Service's.
-pub fn shared_balancer_left<B: CloudBalancer>(balancer: &B) -> String {
-    let (balancer, exclusive) = (balancer.in_words(), names::LB_EXCLUSIVE.name());
-    format!(
-        "{balancer} is shared with other clients ({exclusive}): it stays, without the listeners and targets of this Service"
-    )
-}
-
-/// A shared balancer is not changed as a whole: what the Service asks of it has to be so already.
-pub fn unshareable(id: &str, asked: &[&str]) -> Result<(), CloudError> {
-    if asked.is_empty() {
-        return Ok(());
-    }
-    let (asked, exclusive) = (asked.join(", "), names::LB_EXCLUSIVE.name());
-    let message = format!(
-        "load balancer {id} is shared with other clients ({exclusive}), so it is not changed as a whole: do not ask for \
-         another {asked}, or set {exclusive} to \"true\""
-    );
-    Err(CloudError::invalid("plan load balancer", message))
 }
 
 /// What the annotation says of this balancer.

@@ -192,17 +192,11 @@ fn of_balancer(spec: &LoadBalancerSpec, have: &Observed, balancer: &LoadBalancer
     // One that is asked for by its ID may have been renewed.
     let annotations = &spec.balancer_ref.annotations;
     let by_id = annotations.contains_key(key::CERTIFICATE_ID.name());
-    let certificate = have.certificate.as_ref().filter(|_| by_id);
-    let written = [
-        (key::LOAD_BALANCER_ID.name(), Some(&balancer.id)),
-        (key::TYPE.name(), Some(&balancer.settings.kind)),
-        (key::CERTIFICATE_ID.name(), certificate),
-    ];
-    for (key, value) in written {
-        if let Some(value) = value.filter(|value| !value.is_empty()) {
-            report.changes.ensure_annotation(annotations, key, value);
-        }
-    }
+    let certificate = have.certificate.as_deref().filter(|_| by_id);
+    let mut write = |key: &str, value| report.changes.ensure_annotation(annotations, key, value);
+    write(key::LOAD_BALANCER_ID.name(), &balancer.id);
+    write(key::TYPE.name(), &balancer.settings.kind);
+    write(key::CERTIFICATE_ID.name(), certificate.unwrap_or_default());
     report
 }
 

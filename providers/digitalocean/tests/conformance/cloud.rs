@@ -125,11 +125,10 @@ fn state(cloud: &DigitalOceanCloud) -> ActualState {
     let tags = cloud.tags().into_iter().filter(|tag| tag.starts_with(TAG));
     let tags = Resource::all("owner tag", tags.filter(|tag| !is_used(tag)));
     let rules = firewalls.iter().flat_map(|it| &it.inbound_rules);
-    let rules = Resource::all("firewall rule", rules);
     ActualState {
         instances: cloud.droplets().iter().map(actual).collect(),
         balancers: balancers.iter().map(actual_balancer).collect(),
-        others: [tags, rules].concat(),
+        others: [tags, Resource::all("firewall rule", rules)].concat(),
         ..ActualState::default()
     }
 }

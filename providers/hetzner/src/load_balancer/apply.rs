@@ -49,14 +49,12 @@ impl HetznerBalancers {
                 certificate::issue(&self.servers.api, new).await?;
                 StepOutcome::Done
             }
-            Step::Adopt { id, labels }
-            | Step::Label { id, labels }
-            | Step::Release { id, labels } => {
+            Step::Adopt(id, labels) | Step::Label(id, labels) | Step::Release(id, labels) => {
                 let labels = Some(labels);
                 let patch = BalancerPatch { labels, name: None };
                 self.update(*id, &patch).await?
             }
-            Step::Rename { id, name } => {
+            Step::Rename(id, name) => {
                 let patch = BalancerPatch {
                     name: Some(name),
                     labels: None,
@@ -65,11 +63,9 @@ impl HetznerBalancers {
                 renamed.map_err(|error| error.about(&format!("the name {name:?}")))?
             }
             Step::Change { id, change } => self.change(desired, *id, change).await?,
-            Step::Delete { id } => {
-                self.servers
-                    .api
-                    .send(requests::delete_balancer(*id))
-                    .await?;
+            Step::Delete(id) => {
+                let request = requests::delete_balancer(*id);
+                self.servers.api.send(request).await?;
                 StepOutcome::Done
             }
         };

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use cloudkeel_api::{CloudError, LoadBalancerSpec};
-use cloudkeel_toolkit::{Labels, is_shared, labelled_as_shared};
+use cloudkeel_toolkit::labels_of_new;
 
 use super::Facts;
 use super::desired::Desired;
@@ -38,8 +38,7 @@ pub(super) fn create(
         }
     };
     let cluster = facts.cluster.as_deref();
-    let is_shared = is_shared(&spec.balancer_ref, &Labels::new());
-    let labels = labelled_as_shared(Labels::new(), is_shared);
+    let labels = labels_of_new(&spec.balancer_ref);
     let labels = OWNER.added(&labels, &spec.balancer_ref, cluster);
     let algorithm = |algorithm: crate::config::Algorithm| AlgorithmField {
         name: algorithm.as_str().to_owned(),

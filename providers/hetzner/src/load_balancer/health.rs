@@ -1,8 +1,9 @@
 //! The health of targets, as the cloud shows it. Pure.
 
-use cloudkeel_api::{HealthState, LoadBalancerSpec, TargetHealth};
-use cloudkeel_toolkit::health::node_of_target;
+use cloudkeel_api::{DesiredState, HealthState, LoadBalancerSpec, TargetHealth};
+use cloudkeel_toolkit::health::name_of_target;
 
+use super::targets::place_of;
 use crate::wire::{LoadBalancer, Target};
 
 /// The health of every target for each port, under the names of the Nodes as far as these are known.
@@ -36,11 +37,12 @@ fn health_of(spec: &LoadBalancerSpec, target: &Target) -> Vec<TargetHealth> {
 fn name_of(spec: &LoadBalancerSpec, target: &Target) -> String {
     let server = target.server.as_ref().map(|server| server.id.to_string());
     let address = target.ip.as_ref().map(|target| target.ip);
-    let node = node_of_target(spec, server.as_deref(), address);
-    let plain = || match (&server, address) {
-        (Some(id), _) => format!("server {id}"),
-        (None, Some(ip)) => ip.to_string(),
-        (None, None) => "label selector".to_owned(),
-    };
-    node.map_or_else(plain, str::to_owned)
+    let plain = place_of(target).map(|(at, _)| at.to_string());
+    let plain = plain.as_deref().unwrap_or("label selector");
+    name_of_target(
+        DesiredState::Present(spec),
+        server.as_deref(),
+        address,
+        plain,
+    )
 }

@@ -24,8 +24,8 @@ use cloudkeel_api::{
     OwnedResource, Problem, ProviderContext, ProxyProtocols, Report, UnknownAnnotation, names,
 };
 use cloudkeel_toolkit::{
-    CloudBalancer, EventRecorder, RecentSet, SharedList, SharedParts, SharedRead, forget_parts,
-    ingress, one_each, through_balancer,
+    CloudBalancer, EventRecorder, RecentSet, SharedList, SharedRead, ingress, one_each,
+    through_balancer,
 };
 
 use self::apply::FULL_FOR;
@@ -198,24 +198,16 @@ fn limits(balancer_ref: &BalancerRef, defaults: &BalancerDefaults) -> Limits {
 fn report(desired: DesiredState<'_>, have: &Observed, facts: &Facts) -> Report {
     let DesiredState::Present(spec) = desired else {
         let ours = have.found.ours.iter();
-        let is_left = have.shared.as_ref().is_some_and(|it| !it.is_deleted());
         let kept: Vec<_> = match desired {
-            DesiredState::Released(_) => ours.map(CloudBalancer::in_words).collect(),
-            _ if is_left => ours.map(CloudBalancer::in_words).collect(),
-            _ => ours
-                .filter(|b| b.protection.delete)
-                .map(protected)
-                .collect(),
+            DesiredState::Absent(_) if !have.sharing.outlives_service() => {
+                let kept = ours.filter(|b| b.protection.delete);
+                kept.map(protected).collect()
+            }
+            _ => ours.map(CloudBalancer::in_words).collect(),
         };
         return Report::keeping(kept);
     };
-    let mut recording = Report::default();
-    if let Some(shared) = &have.shared {
-        recording.busy = shared.busy();
-        shared.record(&mut recording.changes);
-    } else {
-        forget_parts(&spec.balancer_ref, &mut recording.changes);
-    }
+    let recording = have.sharing.recording(&spec.balancer_ref);
     let (Some(balancer), Some(asked)) = (have.found.ours.first(), &have.asked) else {
         return recording;
     };
@@ -278,11 +270,10 @@ fn unmet(
         .chain(outside);
     let wrong = wrong.map(Failures::invalid);
     let references = load_balancer_type.into_iter().chain(certificate);
-    let taken = have.shared.as_ref().and_then(SharedParts::unmet);
     wrong
         .chain(references)
         .chain(too_many)
-        .chain(taken)
+        .chain(have.sharing.unmet())
         .collect()
 }
 

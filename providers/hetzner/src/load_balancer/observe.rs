@@ -9,8 +9,8 @@ use cloudkeel_api::{
     BalancerRef, CloudError, DesiredState, Failures, LoadBalancerSpec, Priority, ServiceRef, names,
 };
 use cloudkeel_toolkit::{
-    BalancerFinder, Capacity, Classified, CloudBalancer, Namesakes, Owner, SHARED_BALANCER_LEFT,
-    SharedList, SharedParts, is_shared, shared_balancer_left, unresolved,
+    BalancerFinder, Capacity, Classified, CloudBalancer, HasListenerKey, Labels, ListenerKey,
+    Namesakes, Owner, ShareableBalancer, SharedList, Sharing, unresolved,
 };
 
 use super::HetznerBalancers;
@@ -18,9 +18,8 @@ use super::certificate::{self, CertificateSource, Certificates};
 use super::desired::Desired;
 use super::owner_labels::{OWNER, SERVICE_UID};
 use super::plan::capacity;
-use super::service::unsupported;
-use super::shared;
-use super::targets::{Dedicated, Wanted, is_dedicated};
+use super::service::{supported, unsupported};
+use super::targets::{Dedicated, TargetAt, Wanted, is_dedicated, place_of};
 use crate::client::{Login, requests};
 use crate::wire::{BalancerType, Certificate, LoadBalancer};
 
@@ -56,8 +55,8 @@ pub(crate) struct Observed {
     pub(super) outside: BTreeSet<u64>,
     /// Whether it took no more targets a moment ago.
     pub(super) is_full: bool,
-    /// Which of its parts are the Service's, if other clients use it too.
-    pub(super) shared: Option<SharedParts>,
+    /// Which of its parts are the Service's.
+    pub(super) sharing: Sharing,
 }
 
 /// What a Service asks for.
@@ -77,6 +76,23 @@ pub(super) enum BalancerTypeChange {
     To(BalancerType),
     /// One that cannot be had or could not be looked up, and why.
     Unobtainable(Failures),
+}
+
+impl ShareableBalancer for LoadBalancer {
+    type Target = TargetAt;
+
+    fn labels(&self) -> &Labels {
+        &self.labels
+    }
+
+    fn listener_keys(&self) -> impl Iterator<Item = ListenerKey> {
+        self.services.iter().map(HasListenerKey::listener_key)
+    }
+
+    fn targets(&self) -> impl Iterator<Item = TargetAt> {
+        let targets = self.targets.iter().filter_map(place_of);
+        targets.map(|(at, _)| at)
+    }
 }
 
 impl CloudBalancer for LoadBalancer {
@@ -149,17 +165,14 @@ impl HetznerBalancers {
         let balancer_ref = desired.balancer_ref();
         let DesiredState::Present(spec) = desired else {
             let found = self.find_for_removal(balancer_ref).await?;
-            let shared = found
-                .balancer()
-                .and_then(|it| shared::of_leaving(balancer_ref, it));
-            let observed = Observed {
+            let sharing = Sharing::of_leaving(balancer_ref, &found);
+            self.report_protected(balancer_ref, &found.ours);
+            self.events.shared_balancer_left(desired, &found, &sharing);
+            return Ok(Observed {
                 found,
-                shared,
+                sharing,
                 ..Observed::default()
-            };
-            self.report_protected(balancer_ref, &observed.found.ours);
-            self.report_left(desired, &observed);
-            return Ok(observed);
+            });
         };
         let desired = Desired::of(spec, &self.facts.defaults);
         let found = self.find(balancer_ref, &desired.name).await?;
@@ -204,8 +217,12 @@ impl HetznerBalancers {
         source: CertificateSource<'_>,
     ) -> Result<Observed, CloudError> {
         let balancer = found.balancer();
-        let is_shared = balancer.is_some_and(|it| is_shared(&spec.balancer_ref, &it.labels));
-        let type_change = if is_shared {
+        let dedicated = self.dedicated(spec).await;
+        let targets = Wanted::of(spec, &desired, &dedicated);
+        let ports = supported(spec).map(HasListenerKey::listener_key);
+        let places = targets.targets.places.keys();
+        let sharing = Sharing::of(&spec.balancer_ref, &found, ports, places)?;
+        let type_change = if sharing.is_shared() {
             BalancerTypeChange::None
         } else {
             self.type_change(&desired, balancer).await?
@@ -213,23 +230,14 @@ impl HetznerBalancers {
         let certificates = certificate::find(source, &desired, &spec.balancer_ref).await;
         let certificates =
             certificates.or_else(|error| unresolved(error).map(Certificates::Unobtainable))?;
-        let dedicated = self.dedicated(spec).await;
-        let targets = Wanted::of(spec, &desired, &dedicated);
         let outside = match balancer {
             Some(balancer) if self.facts.reaches_privately(&desired) => {
                 self.outside(&targets.misrouted(balancer, true)).await
             }
             _ => BTreeSet::new(),
         };
-        let shared = match balancer.filter(|_| is_shared) {
-            Some(balancer) => {
-                let is_adopted = found.ours.is_empty();
-                Some(shared::of(spec, &targets, balancer, is_adopted)?)
-            }
-            None => None,
-        };
         Ok(Observed {
-            shared,
+            sharing,
             is_full: balancer.is_some_and(|balancer| self.full.contains(&balancer.id)),
             asked: Some(Asked { desired, targets }),
             type_change,
@@ -338,17 +346,6 @@ impl HetznerBalancers {
         }
     }
 
-    /// What other clients use stays when the Service goes.
-    fn report_left(&self, desired: DesiredState<'_>, seen: &Observed) {
-        let is_left = seen.shared.as_ref().is_some_and(|it| !it.is_deleted());
-        let is_left = is_left && matches!(desired, DesiredState::Absent(_));
-        for balancer in seen.found.ours.iter().filter(|_| is_left) {
-            let service = &desired.balancer_ref().service;
-            let message = shared_balancer_left(balancer);
-            self.events.warn(service, SHARED_BALANCER_LEFT, message);
-        }
-    }
-
     fn report_protected(&self, balancer_ref: &BalancerRef, ours: &[LoadBalancer]) {
         for balancer in ours.iter().filter(|balancer| balancer.protection.delete) {
             let message = format!(
@@ -410,7 +407,7 @@ pub(super) fn targets_over_limit(targets: &Wanted, seen: &Observed) -> Option<Fa
         (Some(balancer), _) => {
             let capacity = capacity(seen, balancer);
             targets
-                .diff(balancer, capacity, seen.shared.as_ref())
+                .diff(balancer, capacity, &seen.sharing)
                 .over_limit(capacity.planned)
         }
         (None, BalancerTypeChange::To(wanted)) => {

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use cloudkeel_api::{CloudError, DesiredState, Failures, LoadBalancerSpec};
 use cloudkeel_toolkit::{
-    Capacity, HasListenerKey as _, Labels, ListenerChange, ListenerDiff, TargetChange,
-    diff_listeners, json, labelled_as_shared,
+    Capacity, Labels, ListenerChange, ListenerDiff, Sharing, TargetChange, json,
 };
 
 use super::Facts;
@@ -33,19 +32,15 @@ pub(super) fn plan(
         (DesiredState::Present(_), None) => Ok(Vec::new()),
         // What is protected stays.
         (DesiredState::Absent(_), _) => {
-            if let Some(shared) = have.shared.as_ref().filter(|it| !it.is_deleted()) {
-                return Ok(ours.flat_map(|b| shared::leave(b, shared)).collect());
+            if have.sharing.outlives_service() {
+                return Ok(ours.flat_map(|b| shared::leave(b, &have.sharing)).collect());
             }
             let deleted = ours.filter(|b| !b.protection.delete);
-            Ok(deleted.map(|b| Step::Delete { id: b.id }).collect())
+            Ok(deleted.map(|b| Step::Delete(b.id)).collect())
         }
         (DesiredState::Released(_), _) => {
-            // Who adopts it has to know that its parts are not one owner's.
-            let is_shared = have.shared.is_some();
-            let release = |b: &LoadBalancer| Step::Release {
-                id: b.id,
-                labels: labelled_as_shared(OWNER.removed(&b.labels), is_shared),
-            };
+            let labels = |b: &LoadBalancer| have.sharing.labelled(OWNER.removed(&b.labels));
+            let release = |b: &LoadBalancer| Step::Release(b.id, labels(b));
             Ok(ours.map(release).collect())
         }
     }
@@ -68,29 +63,21 @@ fn present(
     };
     let desired = &asked.desired;
     let id = balancer.id;
-    if have.shared.is_some() {
+    if have.sharing.is_shared() {
         shared::check(spec, desired, balancer)?;
     }
     let restored = restored(balancer, desired);
     let changes = changes(spec, asked, have, facts, balancer, &restored);
-    let (before, after) = labels(desired, balancer, &changes, &restored);
-    let shared = labelled_as_shared(balancer.labels.clone(), have.shared.is_some());
-    let before = before
-        .map(|labels| labelled_as_shared(labels, have.shared.is_some()))
-        .or_else(|| (shared != balancer.labels).then_some(shared));
-    let after = after.map(|labels| labelled_as_shared(labels, have.shared.is_some()));
+    let (before, after) = labels(desired, balancer, &have.sharing, &changes, &restored);
     let adopt = have.found.ours.is_empty().then(|| {
         let labels = before.as_ref().unwrap_or(&balancer.labels);
         let labels = OWNER.added(labels, &spec.balancer_ref, facts.cluster.as_deref());
-        Step::Adopt { id, labels }
+        Step::Adopt(id, labels)
     });
     let before = before.filter(|_| adopt.is_none());
-    let label = |labels| Step::Label { id, labels };
-    let is_renamed = desired.name != balancer.name && have.shared.is_none();
-    let rename = is_renamed.then(|| Step::Rename {
-        id,
-        name: desired.name.clone(),
-    });
+    let label = |labels| Step::Label(id, labels);
+    let is_renamed = desired.name != balancer.name && !have.sharing.is_shared();
+    let rename = is_renamed.then(|| Step::Rename(id, desired.name.clone()));
     let changes = changes
         .into_iter()
         .map(|change| Step::Change { id, change });
@@ -117,7 +104,7 @@ fn changes(
     let (wider, smaller) = change_type(have, balancer);
     let default = restored.contains(&Aspect::Public).then_some(true);
     let public = desired.public.or(default);
-    let is_exclusive = have.shared.is_none();
+    let is_exclusive = !have.sharing.is_shared();
     let switch = public.filter(|on| is_exclusive && *on != balancer.public_net.enabled);
     let mut changes = networks(desired, balancer, facts);
     // What other clients reach through networks stays reachable.
@@ -151,6 +138,7 @@ fn restored(have: &LoadBalancer, asked: &Desired) -> BTreeSet<Aspect> {
 fn labels(
     asked: &Desired,
     have: &LoadBalancer,
+    sharing: &Sharing,
     changes: &[Change],
     restored: &BTreeSet<Aspect>,
 ) -> (Option<Labels>, Option<Labels>) {
@@ -162,14 +150,16 @@ fn labels(
     less.retain(|aspect| !restored.contains(aspect) || changing.contains(aspect));
     let differing = |wanted: &BTreeSet<Aspect>| {
         let differs = *wanted != set;
-        differs.then(|| with_set(&have.labels, wanted))
+        let labels = differs.then(|| with_set(&have.labels, wanted));
+        let labels = sharing.labelled(labels.unwrap_or_else(|| have.labels.clone()));
+        (labels != have.labels).then_some(labels)
     };
     let before = differing(&more);
     let after = differing(&less).filter(|_| before.is_none());
     (before, after)
 }
 
-fn pointers(asked: &Desired, have: &LoadBalancer) -> Vec<Change> {
+pub(super) fn pointers(asked: &Desired, have: &LoadBalancer) -> Vec<Change> {
     let public = &have.public_net;
     let addresses = [
         (&asked.ipv4_ptr, &public.ipv4),
@@ -182,7 +172,11 @@ fn pointers(asked: &Desired, have: &LoadBalancer) -> Vec<Change> {
     differing.collect()
 }
 
-fn algorithm(asked: &Desired, have: &LoadBalancer, restored: &BTreeSet<Aspect>) -> Option<Change> {
+pub(super) fn algorithm(
+    asked: &Desired,
+    have: &LoadBalancer,
+    restored: &BTreeSet<Aspect>,
+) -> Option<Change> {
     let default = restored.contains(&Aspect::Algorithm);
     let algorithm = asked
         .algorithm
@@ -252,15 +246,11 @@ pub(super) fn service_diff<'b>(
     let services = desired_services(spec, desired, have.certificates.ids(), restored);
     let is_known = !desired.unread.concerns(Part::Services) && !have.certificates.is_awaited();
     let limit = planned_type(have, balancer).max_services;
-    let shared = have.shared.as_ref();
-    let is_foreign = |have: &Service| {
-        shared.is_some_and(|shared| shared.is_foreign_listener(have.listener_key()))
-    };
     let is_of_spec = |have: &Service| supported(spec).any(|port| port.port == have.listen_port);
-    let keeps = |have: &Service| is_of_spec(have) || is_foreign(have);
-    let is_met = |want: &Service, have: &Service| is_foreign(have) || json::is_met(want, have);
     let services = services.into_iter().filter(|_| is_known);
-    diff_listeners(services, &balancer.services, limit, keeps, is_met)
+    let present = &balancer.services;
+    let sharing = &have.sharing;
+    sharing.diff_listeners(services, present, limit, is_of_spec, json::is_met)
 }
 
 fn change_services(diff: ListenerDiff<Service, &Service>) -> impl Iterator<Item = Change> {
@@ -283,13 +273,13 @@ fn change_targets(
     let private = facts.reaches_privately(&asked.desired);
     let misrouted = asked.targets.misrouted(balancer, private).into_iter();
     let misrouted = misrouted.filter(|id| !(private && have.outside.contains(id)));
-    let shared = have.shared.as_ref();
+    let sharing = &have.sharing;
     let ours = misrouted.map(TargetAt::Server);
-    let ours = ours.filter(|at| shared.is_none_or(|shared| !shared.is_foreign_target(at)));
+    let ours = ours.filter(|at| !sharing.is_foreign_target(at));
     let retarget = ours.map(|at| Change::Retarget { at, private });
     let diff = asked
         .targets
-        .diff(balancer, capacity(have, balancer), shared);
+        .diff(balancer, capacity(have, balancer), sharing);
     let changes = diff.changes.into_iter().filter_map(|change| match change {
         TargetChange::Add {
             target: at,

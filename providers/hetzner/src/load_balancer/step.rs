@@ -14,7 +14,7 @@ use super::targets::{TargetAt, TargetBody};
 use crate::config::Algorithm;
 use crate::wire::{AlgorithmField, Service};
 
-/// One call that changes something.
+/// One call that changes something. A number is the ID of the balancer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(
     clippy::large_enum_variant,
@@ -25,27 +25,12 @@ pub(crate) enum Step {
     Create(Box<NewBalancer>),
     /// Has a certificate issued.
     IssueCertificate(NewCertificate),
-    /// Adds our owner labels to a balancer.
-    Adopt {
-        /// Which.
-        id: u64,
-        /// All its labels.
-        labels: Labels,
-    },
-    /// Writes down what is set because the Service asked for it.
-    Label {
-        /// Which.
-        id: u64,
-        /// All its labels.
-        labels: Labels,
-    },
+    /// Adds our owner labels to a balancer: all its labels.
+    Adopt(u64, Labels),
+    /// Writes down what is set because the Service asked for it: all its labels.
+    Label(u64, Labels),
     /// Renames a balancer.
-    Rename {
-        /// Which.
-        id: u64,
-        /// Its new name.
-        name: String,
-    },
+    Rename(u64, String),
     /// Changes one thing.
     Change {
         /// Which balancer.
@@ -53,18 +38,10 @@ pub(crate) enum Step {
         /// What.
         change: Change,
     },
-    /// Takes our owner labels off a balancer, which stays.
-    Release {
-        /// Which.
-        id: u64,
-        /// All its labels.
-        labels: Labels,
-    },
+    /// Takes our owner labels off a balancer, which stays: all its labels.
+    Release(u64, Labels),
     /// Deletes a balancer.
-    Delete {
-        /// Which.
-        id: u64,
-    },
+    Delete(u64),
 }
 
 /// A balancer that is to be created.
@@ -257,7 +234,7 @@ impl cloudkeel_api::Step for Step {
                 Change::DeleteService { .. } | Change::RemoveTarget { .. } => StepAction::Delete,
                 _ => StepAction::Change,
             },
-            Self::Delete { .. } => StepAction::Delete,
+            Self::Delete(_) => StepAction::Delete,
             _ => StepAction::Change,
         }
     }
@@ -267,8 +244,8 @@ impl cloudkeel_api::Step for Step {
             // A certificate needs no balancer.
             (Self::IssueCertificate(_), _) => false,
             // It is released without what was ours.
-            (Self::Release { .. }, _) => true,
-            (_, Self::Create(_) | Self::Adopt { .. }) => true,
+            (Self::Release(..), _) => true,
+            (_, Self::Create(_) | Self::Adopt(..)) => true,
             (Self::Change { change, .. }, Self::Change { change: failed, .. }) => {
                 change.depends_on(failed)
             }
@@ -337,12 +314,12 @@ impl fmt::Display for Step {
                 let domains = new.domains.join(", ");
                 write!(f, "issue certificate {} for {domains}", new.name)
             }
-            Self::Adopt { id, .. } => write!(f, "adopt load balancer {id}"),
-            Self::Label { id, .. } => write!(f, "label load balancer {id}"),
-            Self::Release { id, .. } => write!(f, "release load balancer {id}"),
-            Self::Rename { id, name } => write!(f, "rename load balancer {id} to {name}"),
+            Self::Adopt(id, _) => write!(f, "adopt load balancer {id}"),
+            Self::Label(id, _) => write!(f, "label load balancer {id}"),
+            Self::Release(id, _) => write!(f, "release load balancer {id}"),
+            Self::Rename(id, name) => write!(f, "rename load balancer {id} to {name}"),
             Self::Change { id, change } => write!(f, "{change} at load balancer {id}"),
-            Self::Delete { id } => write!(f, "delete load balancer {id}"),
+            Self::Delete(id) => write!(f, "delete load balancer {id}"),
         }
     }
 }

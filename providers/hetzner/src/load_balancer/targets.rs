@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use cloudkeel_api::{
     AddressKind, Event, IpFamily, LoadBalancerSpec, NodeFacts, TargetBy, TargetState,
 };
-use cloudkeel_toolkit::{Capacity, DesiredTargets, SharedParts, TargetDiff, internal_ip};
+use cloudkeel_toolkit::{Capacity, DesiredTargets, Sharing, TargetDiff, internal_ip};
 use serde::Serialize;
 
 use super::desired::Desired;
@@ -205,15 +205,13 @@ impl Wanted {
         &self,
         have: &LoadBalancer,
         capacity: Capacity,
-        shared: Option<&SharedParts>,
+        sharing: &Sharing,
     ) -> TargetDiff<TargetAt> {
         let present = have.targets.iter().filter_map(place_of);
         let present: BTreeMap<_, _> = present.map(|(at, _)| (at, TargetState::Serving)).collect();
         let others = have.targets.len().saturating_sub(present.len());
         let diff = &self.targets;
-        let keeps = |at: &TargetAt| {
-            self.keeps(*at) || shared.is_some_and(|shared| shared.is_foreign_target(at))
-        };
+        let keeps = |at: &TargetAt| self.keeps(*at) || sharing.is_foreign_target(at);
         diff.diff(&present, others, capacity, keeps)
     }
 }

@@ -260,7 +260,7 @@ fn calls(steps: &[Step]) -> Vec<String> {
             let body = change.body().unwrap_or_default();
             Some(format!("{} {body}", change.verb()))
         }
-        Step::Label { .. } => None,
+        Step::Label(..) => None,
         other => Some(other.to_string()),
     };
     steps.iter().filter_map(call).collect()
@@ -270,7 +270,7 @@ fn calls(steps: &[Step]) -> Vec<String> {
 fn changes(steps: Vec<Step>) -> Vec<Change> {
     let change = |step| match step {
         Step::Change { change, .. } => Some(change),
-        Step::Label { .. } => None,
+        Step::Label(..) => None,
         other => panic!("{other}"),
     };
     steps.into_iter().filter_map(change).collect()

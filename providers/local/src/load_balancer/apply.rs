@@ -9,7 +9,7 @@ use cloudkeel_toolkit::{Classified, Labels};
 
 use super::LocalBalancers;
 use super::observe::Observed;
-use super::step::Step;
+use super::step::{Change, Step};
 use crate::client::requests;
 use crate::wire::{BalancerAnswer, BalancerPatch, BalancerState, ListenersChange};
 
@@ -56,64 +56,39 @@ impl LocalBalancers {
         have: &Observed,
         step: &Step,
     ) -> Executed<Observed> {
-        let at = |id: &u64, version: &u64| (*id, *version);
-        let current = |id: &u64, version: &u64| self.versions.current(*id, *version);
-        let ((id, version), request) = match step {
+        let (id, planned, change) = match step {
             Step::Create(new) => return self.create(desired, requests::create_balancer(new)).await,
-            Step::Adopt {
-                id,
-                version,
-                labels,
-            }
-            | Step::Release {
-                id,
-                version,
-                labels,
-            } => {
-                let patch = relabelled(labels);
-                (
-                    at(id, version),
-                    requests::change_balancer(*id, current(id, version), &patch),
-                )
-            }
-            Step::Change { id, version, patch } => (
-                at(id, version),
-                requests::change_balancer(*id, current(id, version), patch),
-            ),
-            Step::SetListeners {
-                id,
-                version,
-                listeners,
-            } => {
-                let listeners = listeners.clone();
-                let change = ListenersChange { listeners };
-                (
-                    at(id, version),
-                    requests::set_listeners(*id, current(id, version), &change),
-                )
-            }
-            Step::ChangeTargets {
+            Step::Change {
                 id,
                 version,
                 change,
-            } => (
-                at(id, version),
-                requests::change_targets(*id, current(id, version), change),
-            ),
-            Step::Delete { id, version } => {
-                let request = requests::delete_balancer(*id, current(id, version));
-                self.versions.forget(*id);
-                let answer = self.api.fetch(request).await?;
+            } => (*id, *version, change),
+        };
+        let version = self.versions.current(id, planned);
+        let request = match change {
+            Change::Adopt(labels) | Change::Release(labels) => {
+                requests::change_balancer(id, version, &relabelled(labels))
+            }
+            Change::Patch(patch) => requests::change_balancer(id, version, patch),
+            Change::Listeners(listeners) => {
+                let listeners = listeners.clone();
+                requests::set_listeners(id, version, &ListenersChange { listeners })
+            }
+            Change::Targets(change) => requests::change_targets(id, version, change),
+            Change::Delete => {
+                self.versions.forget(id);
+                let answer = self
+                    .api
+                    .fetch(requests::delete_balancer(id, version))
+                    .await?;
                 return Ok((self.progress(&answer), None));
             }
         };
         let answer: Result<BalancerAnswer, CloudError> = self.api.fetch(request).await;
         let answer = answer.map_err(CloudError::vanished)?;
-        self.versions.moved(id, version, answer.balancer.version);
+        self.versions.moved(id, planned, answer.balancer.version);
         let is_protected = have.found.ours.iter().any(|it| it.protected && it.id == id);
-        if let Step::Release { .. } = step
-            && is_protected
-        {
+        if is_protected && matches!(change, Change::Release(_)) {
             self.report_released(desired, id);
         }
         Ok((self.progress(&answer), None))

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use cloudkeel_api::{self as api, HealthProbe, IpFamily, LoadBalancerSpec, TargetBy};
 use cloudkeel_toolkit::{
-    AnnotationReader, DesiredTargets, Labels, address_of, balancer_name, instance_of, is_shared,
-    labelled_as_shared,
+    AnnotationReader, DesiredTargets, address_of, balancer_name, instance_of, labels_of_new,
 };
 use ipnet::IpNet;
 
@@ -88,8 +87,7 @@ impl Desired {
     /// What to ask for if there is no balancer yet.
     pub(super) fn new_balancer(&self, spec: &LoadBalancerSpec, facts: &Facts) -> NewBalancer {
         let cluster = facts.cluster.as_deref();
-        let is_shared = is_shared(&spec.balancer_ref, &Labels::new());
-        let labels = labelled_as_shared(Labels::new(), is_shared);
+        let labels = labels_of_new(&spec.balancer_ref);
         // A Node that is leaving is not worth joining.
         let serving = self.targets.by_node().into_iter();
         let serving = serving.filter(|(_, target)| target.state == api::TargetState::Serving);

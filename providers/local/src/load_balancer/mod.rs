@@ -15,10 +15,9 @@ use cloudkeel_api::{
     HealthCheckPolicy, Limits, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus,
     OwnedResource, ProviderContext, ProxyProtocols, Report, TargetHealth, UnknownAnnotation,
 };
-use cloudkeel_toolkit::health::node_of_target;
+use cloudkeel_toolkit::health::name_of_target;
 use cloudkeel_toolkit::{
-    CloudBalancer, EventRecorder, OwnerLabels, ServiceLabel, SharedList, forget_parts, ingress,
-    one_each,
+    CloudBalancer, EventRecorder, OwnerLabels, ServiceLabel, SharedList, ingress, one_each,
 };
 
 use self::apply::Versions;
@@ -189,9 +188,14 @@ fn report(
     poll_interval: Duration,
 ) -> Report {
     // What is not ours yet is nothing to show.
-    let Some(balancer) = have.found.ours.first() else {
-        return recording(have);
+    let recording = match desired {
+        DesiredState::Present(spec) => have.sharing.recording(&spec.balancer_ref),
+        _ => Report::default(),
     };
+    let Some(balancer) = have.found.ours.first() else {
+        return recording;
+    };
+    let mut ours = have.found.ours.iter();
     let id = balancer.id.to_string();
     let is_proxied = balancer.proxy_protocol.is_some();
     let addresses = balancer.addresses.iter().copied();
@@ -199,20 +203,16 @@ fn report(
     let mut report = Report {
         status: LoadBalancerStatus {
             draining: plan::unwanted_draining(have, balancer),
-            health: target_health(desired.spec(), balancer, &facts.project),
+            health: target_health(desired, balancer, &facts.project),
             ..LoadBalancerStatus::of(&id, addresses)
         },
-        busy: have.found.ours.iter().find_map(|b| busy(b, poll_interval)),
+        busy: ours.find_map(|b| busy(b, poll_interval)).or(recording.busy),
         kept: kept(desired, have),
         unmet: plan::over_limits(have, balancer, facts),
+        changes: recording.changes,
         ..Report::default()
     };
     if let DesiredState::Present(spec) = desired {
-        let recording = recording(have);
-        (report.busy, report.changes) = (report.busy.or(recording.busy), recording.changes);
-        if have.shared.is_none() {
-            forget_parts(desired.balancer_ref(), &mut report.changes);
-        }
         let present = &spec.balancer_ref.annotations;
         report
             .changes
@@ -221,19 +221,9 @@ fn report(
     report
 }
 
-/// What is written to the Service of a shared balancer before anything is added to that.
-fn recording(have: &Observed) -> Report {
-    let mut report = Report::default();
-    if let Some(shared) = have.shared.as_ref().filter(|_| have.desired.is_some()) {
-        report.busy = shared.busy();
-        shared.record(&mut report.changes);
-    }
-    report
-}
-
 /// What the cloud's health checks say, under the names of the Nodes.
 fn target_health(
-    spec: Option<&LoadBalancerSpec>,
+    desired: DesiredState<'_>,
     balancer: &Balancer,
     project: &str,
 ) -> Vec<TargetHealth> {
@@ -242,8 +232,7 @@ fn target_health(
             TargetAt::Machine(id) => (Some(format!("{project}/{id}")), None),
             TargetAt::Ip(ip) => (None, Some(ip)),
         };
-        let node = spec.and_then(|spec| node_of_target(spec, id.as_deref(), address));
-        node.map_or_else(|| at.to_string(), str::to_owned)
+        name_of_target(desired, id.as_deref(), address, at)
     };
     let health = balancer.health.iter().map(|of| TargetHealth {
         target: name_of(of.at),
@@ -255,10 +244,9 @@ fn target_health(
 
 /// What stays although the Service is deleted.
 fn kept(desired: DesiredState<'_>, have: &Observed) -> Vec<String> {
-    let is_shared = have.shared.as_ref().is_some_and(|it| !it.is_deleted());
     let stays = |balancer: &&Balancer| match desired {
         DesiredState::Present(_) => false,
-        DesiredState::Absent(_) => balancer.protected || is_shared,
+        DesiredState::Absent(_) => balancer.protected || have.sharing.outlives_service(),
         DesiredState::Released(_) => true,
     };
     let kept = have.found.ours.iter().filter(stays);

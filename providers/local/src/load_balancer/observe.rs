@@ -7,8 +7,8 @@ use cloudkeel_api::{
     BalancerRef, CloudError, DesiredState, ErrorKind, LoadBalancerSpec, Priority, ServiceRef,
 };
 use cloudkeel_toolkit::{
-    BalancerFinder, Classified, CloudBalancer, HasListenerKey, LookupError, Owner, Parts,
-    SHARED_BALANCER_LEFT, SharedList, SharedParts, balancer_name, is_shared, shared_balancer_left,
+    BalancerFinder, Classified, CloudBalancer, HasListenerKey, Labels, ListenerKey, LookupError,
+    Owner, ShareableBalancer, SharedList, Sharing, balancer_name,
 };
 
 use super::desired::Desired;
@@ -27,8 +27,8 @@ pub(crate) struct Observed {
     pub(super) found: Classified<Balancer>,
     /// What the Service asks for, without machines that the cloud does not know.
     pub(super) desired: Option<Desired>,
-    /// Which of its parts are the Service's, if other clients use it too.
-    pub(super) shared: Option<SharedParts>,
+    /// Which of its parts are the Service's.
+    pub(super) sharing: Sharing,
 }
 
 impl CloudBalancer for Balancer {
@@ -40,6 +40,22 @@ impl CloudBalancer for Balancer {
 
     fn name(&self) -> &str {
         &self.name
+    }
+}
+
+impl ShareableBalancer for Balancer {
+    type Target = TargetAt;
+
+    fn labels(&self) -> &Labels {
+        &self.labels
+    }
+
+    fn listener_keys(&self) -> impl Iterator<Item = ListenerKey> {
+        self.listeners.iter().map(HasListenerKey::listener_key)
+    }
+
+    fn targets(&self) -> impl Iterator<Item = TargetAt> {
+        self.targets.iter().map(|target| target.at)
     }
 }
 
@@ -96,9 +112,13 @@ impl LocalBalancers {
         let balancer_ref = desired.balancer_ref();
         let DesiredState::Present(spec) = desired else {
             let found = self.find_for_removal(balancer_ref).await?;
-            let observed = leaving(balancer_ref, found);
-            self.report_left(desired, &observed);
-            return Ok(observed);
+            let sharing = Sharing::of_leaving(balancer_ref, &found);
+            self.events.shared_balancer_left(desired, &found, &sharing);
+            return Ok(Observed {
+                found,
+                desired: None,
+                sharing,
+            });
         };
         let found = self.find(balancer_ref, &balancer_name(spec)).await?;
         let observed = self.resolve_targets(spec, found).await?;
@@ -173,17 +193,6 @@ impl LocalBalancers {
         Ok(new.difference(&found).copied().collect())
     }
 
-    /// What other clients use stays when the Service goes.
-    fn report_left(&self, desired: DesiredState<'_>, seen: &Observed) {
-        let is_left = seen.shared.as_ref().is_some_and(|it| !it.is_deleted());
-        let is_left = is_left && matches!(desired, DesiredState::Absent(_));
-        for balancer in seen.found.ours.iter().filter(|_| is_left) {
-            let message = shared_balancer_left(balancer);
-            let service = &desired.balancer_ref().service;
-            self.events.warn(service, SHARED_BALANCER_LEFT, message);
-        }
-    }
-
     /// The cloud did what it was asked to and cannot make it work, which only the operator can change.
     fn report_problems(&self, spec: &LoadBalancerSpec, seen: &Observed) {
         let ours = seen.found.ours.iter();
@@ -201,45 +210,13 @@ pub(super) fn observed(
     found: Classified<Balancer>,
     desired: Desired,
 ) -> Result<Observed, CloudError> {
-    let shared = match found.balancer() {
-        Some(balancer) if is_shared(&spec.balancer_ref, &balancer.labels) => {
-            let id = balancer.id.to_string();
-            let listeners = desired.listeners.iter().map(HasListenerKey::listener_key);
-            let want = Parts::of(listeners, desired.targets.places.keys());
-            let (is_adopted, have) = (found.ours.is_empty(), parts(balancer));
-            Some(SharedParts::of(
-                &spec.balancer_ref,
-                &id,
-                is_adopted,
-                &want,
-                &have,
-            )?)
-        }
-        _ => None,
-    };
+    let listeners = desired.listeners.iter().map(HasListenerKey::listener_key);
+    let places = desired.targets.places.keys();
     Ok(Observed {
+        sharing: Sharing::of(&spec.balancer_ref, &found, listeners, places)?,
         found,
         desired: Some(desired),
-        shared,
     })
-}
-
-/// What is there of a Service that goes.
-pub(super) fn leaving(balancer_ref: &BalancerRef, found: Classified<Balancer>) -> Observed {
-    let balancer = found.balancer();
-    let shared = balancer.filter(|it| is_shared(balancer_ref, &it.labels));
-    let shared =
-        shared.map(|it| SharedParts::of_leaving(balancer_ref, &it.id.to_string(), &parts(it)));
-    Observed {
-        shared,
-        found,
-        desired: None,
-    }
-}
-
-fn parts(balancer: &Balancer) -> Parts {
-    let listeners = balancer.listeners.iter().map(HasListenerKey::listener_key);
-    Parts::of(listeners, balancer.targets.iter().map(|target| target.at))
 }
 
 /// Machines that would become targets.

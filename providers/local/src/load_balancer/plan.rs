@@ -6,13 +6,13 @@ use cloudkeel_api::{
     self as api, BalancerRef, CloudError, DesiredState, Failures, LoadBalancerSpec,
 };
 use cloudkeel_toolkit::{
-    self as toolkit, Capacity, DesiredTargets, HasListenerKey as _, ListenerChange, ListenerDiff,
-    SharedParts, TargetDiff, diff_listeners, labelled_as_shared, unshareable,
+    self as toolkit, Capacity, DesiredTargets, ListenerChange, ListenerDiff, Sharing, TargetDiff,
+    check_unchanged,
 };
 
 use super::desired::Desired;
 use super::observe::Observed;
-use super::step::{Step, changed};
+use super::step::{Change, Step};
 use super::{Facts, OWNER};
 use crate::wire::{Balancer, BalancerPatch, Listener, Target, TargetAt, TargetChange, TargetState};
 
@@ -25,12 +25,12 @@ pub(super) fn plan(
     match desired {
         DesiredState::Present(spec) => present(spec, have, facts),
         DesiredState::Absent(_) => {
-            let absent = |balancer| absent(balancer, have.shared.as_ref());
+            let absent = |balancer| absent(balancer, &have.sharing);
             Ok(have.found.ours.iter().flat_map(absent).collect())
         }
         DesiredState::Released(_) => {
-            let retain = |balancer| retain(balancer, have.shared.is_some());
-            Ok(have.found.ours.iter().map(retain).collect())
+            let release = |balancer| release(balancer, &have.sharing);
+            Ok(have.found.ours.iter().map(release).collect())
         }
     }
 }
@@ -51,19 +51,15 @@ fn present(
         let new = desired.new_balancer(spec, facts);
         return Ok(vec![Step::Create(Box::new(new))]);
     };
-    let shared = have.shared.as_ref();
-    let adopt = have
-        .found
-        .adoptable
-        .as_ref()
-        .map(|b| adopt(b, &spec.balancer_ref, shared, facts));
-    let label = have.found.ours.first().map(|b| label(b, shared));
+    let sharing = &have.sharing;
+    let adoptable = have.found.adoptable.as_ref();
+    let adopt = adoptable.map(|b| adopt(b, &spec.balancer_ref, sharing, facts));
+    let label = have.found.ours.first().map(|b| label(b, sharing));
     let label = label.and_then(|patch| change(balancer, patch));
-    let listeners = set_listeners(desired, balancer, shared, facts);
-    let targets = change_targets(&desired.targets, balancer, shared, facts);
-    let (access, rest) = if shared.is_some() {
-        let asked = changed(&asked_of_all(spec, desired, balancer));
-        unshareable(&balancer.id.to_string(), &asked)?;
+    let listeners = set_listeners(desired, balancer, sharing, facts);
+    let targets = change_targets(&desired.targets, balancer, sharing, facts);
+    let (access, rest) = if sharing.is_shared() {
+        check_shared(spec, desired, balancer)?;
         (None, Vec::new())
     } else {
         let rest = [
@@ -79,106 +75,87 @@ fn present(
 }
 
 /// What is protected stays, and what is shared too without the Service's part of it. Neither is ours any more.
-fn absent(balancer: &Balancer, shared: Option<&SharedParts>) -> Vec<Step> {
-    let Balancer { id, version, .. } = *balancer;
-    let shared = shared.filter(|shared| !shared.is_deleted() || balancer.protected);
-    let Some(shared) = shared else {
-        return vec![if balancer.protected {
-            release(balancer)
-        } else {
-            Step::Delete { id, version }
-        }];
-    };
-    let stays = |listener: &&Listener| shared.is_foreign_listener(listener.listener_key());
+fn absent(balancer: &Balancer, sharing: &Sharing) -> Vec<Step> {
+    let release = release(balancer, &Sharing::default());
+    match (sharing.outlives_service(), balancer.protected) {
+        (false, false) => return vec![Change::Delete.of(balancer)],
+        (false, true) if !sharing.is_shared() => return vec![release],
+        _ => {}
+    }
+    let stays = |listener: &&Listener| sharing.is_foreign_listener(*listener);
     let listeners: Vec<_> = balancer.listeners.iter().filter(stays).cloned().collect();
-    let listeners = (listeners != balancer.listeners).then_some(Step::SetListeners {
-        id,
-        version,
-        listeners,
-    });
+    let is_other = listeners != balancer.listeners;
+    let listeners = is_other.then_some(Change::Listeners(listeners));
     let ours = balancer.targets.iter().map(|target| target.at);
     let change = TargetChange {
-        remove: ours.filter(|at| !shared.is_foreign_target(at)).collect(),
+        remove: ours.filter(|at| !sharing.is_foreign_target(at)).collect(),
         ..TargetChange::default()
     };
-    let targets = (!change.is_empty()).then_some(Step::ChangeTargets {
-        id,
-        version,
-        change,
-    });
-    let steps = listeners.into_iter().chain(targets);
-    steps.chain([release(balancer)]).collect()
+    let targets = (!change.is_empty()).then_some(Change::Targets(change));
+    let changes = listeners.into_iter().chain(targets);
+    let steps = changes.map(|change| change.of(balancer));
+    steps.chain([release]).collect()
 }
 
 /// Without its owner labels it is no longer ours.
-fn release(balancer: &Balancer) -> Step {
-    retain(balancer, false)
-}
-
-/// The same with all of its parts: who adopts it has to know that they are not one owner's.
-fn retain(balancer: &Balancer, is_shared: bool) -> Step {
-    Step::Release {
-        id: balancer.id,
-        version: balancer.version,
-        labels: labelled_as_shared(OWNER.removed(&balancer.labels), is_shared),
-    }
+fn release(balancer: &Balancer, sharing: &Sharing) -> Step {
+    let labels = sharing.labelled(OWNER.removed(&balancer.labels));
+    Change::Release(labels).of(balancer)
 }
 
 fn adopt(
     balancer: &Balancer,
     balancer_ref: &BalancerRef,
-    shared: Option<&SharedParts>,
+    sharing: &Sharing,
     facts: &Facts,
 ) -> Step {
     let labels = OWNER.added(&balancer.labels, balancer_ref, facts.cluster.as_deref());
-    Step::Adopt {
-        id: balancer.id,
-        version: balancer.version,
-        labels: labelled_as_shared(labels, shared.is_some()),
-    }
+    Change::Adopt(sharing.labelled(labels)).of(balancer)
 }
 
 /// Says in the cloud that a balancer is shared, or is not any more.
-fn label(balancer: &Balancer, shared: Option<&SharedParts>) -> BalancerPatch {
-    let labels = labelled_as_shared(balancer.labels.clone(), shared.is_some());
+fn label(balancer: &Balancer, sharing: &Sharing) -> BalancerPatch {
+    let labels = sharing.labelled(balancer.labels.clone());
     BalancerPatch {
         labels: differing(&labels, &balancer.labels),
         ..BalancerPatch::default()
     }
 }
 
-/// What the Service itself asks of the balancer as a whole, and is not so.
-fn asked_of_all(spec: &LoadBalancerSpec, want: &Desired, have: &Balancer) -> BalancerPatch {
+/// What the Service itself asks of the balancer as a whole has to be so already.
+fn check_shared(
+    spec: &LoadBalancerSpec,
+    want: &Desired,
+    have: &Balancer,
+) -> Result<(), CloudError> {
     let (asked, access, rest) = (&spec.options, access(want, have), options(want, have));
-    let ranges = access
-        .source_ranges
-        .filter(|_| !spec.source_ranges.is_empty());
-    let affinity = rest.affinity.filter(|_| want.affinity.is_some());
-    BalancerPatch {
-        name: name(want, have).name.filter(|_| asked.name.is_some()),
-        kind: kind(want, have).kind,
-        internal: access.internal.filter(|_| asked.internal.is_some()),
-        address: access.address,
-        source_ranges: ranges,
-        hostname: rest.hostname.filter(|_| want.hostname.is_some()),
-        algorithm: rest.algorithm.filter(|_| asked.algorithm.is_some()),
-        proxy_protocol: rest
-            .proxy_protocol
-            .filter(|_| asked.proxy_protocol.is_some()),
-        affinity,
-        protected: rest.protected,
-        ..BalancerPatch::default()
-    }
+    let (ranges, affinity) = (!spec.source_ranges.is_empty(), want.affinity.is_some());
+    let (algorithm, proxied) = (asked.algorithm.is_some(), asked.proxy_protocol.is_some());
+    let differing = [
+        ("name", asked.name.is_some() && want.name != have.name),
+        ("type", !kind(want, have).is_empty()),
+        (
+            "scheme",
+            asked.internal.is_some() && access.internal.is_some(),
+        ),
+        ("address", access.address.is_some()),
+        ("source ranges", ranges && access.source_ranges.is_some()),
+        (
+            "hostname",
+            want.hostname.is_some() && rest.hostname.is_some(),
+        ),
+        ("algorithm", algorithm && rest.algorithm.is_some()),
+        ("PROXY protocol", proxied && rest.proxy_protocol.is_some()),
+        ("affinity", affinity && rest.affinity.is_some()),
+        ("protection", rest.protected.is_some()),
+    ];
+    check_unchanged(have, &differing)
 }
 
 /// One change of what is not listeners and targets. There are several: what others may have taken, or the
 /// cloud may not know, is changed by itself, so that nothing else is refused with it.
 fn change(have: &Balancer, patch: BalancerPatch) -> Option<Step> {
-    (!patch.is_empty()).then(|| Step::Change {
-        id: have.id,
-        version: have.version,
-        patch: Box::new(patch),
-    })
+    (!patch.is_empty()).then(|| Change::Patch(Box::new(patch)).of(have))
 }
 
 /// Which clients reach it, and at which addresses. Comes first, so that a new port is not open to others for a moment.
@@ -226,25 +203,22 @@ fn differing<T: PartialEq + Clone>(want: &T, have: &T) -> Option<T> {
 fn listener_diff<'a>(
     want: &'a Desired,
     have: &'a Balancer,
-    shared: Option<&SharedParts>,
+    sharing: &Sharing,
     facts: &Facts,
 ) -> ListenerDiff<&'a Listener, &'a Listener> {
-    let keeps = |have: &Listener| {
-        shared.is_some_and(|shared| shared.is_foreign_listener(have.listener_key()))
-    };
-    let is_met = |want: &&Listener, have: &Listener| *want == have || keeps(have);
-    let limit = facts.listener_limit();
-    diff_listeners(&want.listeners, &have.listeners, limit, keeps, is_met)
+    let is_met = |want: &&Listener, have: &Listener| *want == have;
+    let (present, limit) = (&have.listeners, facts.listener_limit());
+    sharing.diff_listeners(&want.listeners, present, limit, |_| false, is_met)
 }
 
 /// All listeners that fit, for one call.
 fn set_listeners(
     want: &Desired,
     have: &Balancer,
-    shared: Option<&SharedParts>,
+    sharing: &Sharing,
     facts: &Facts,
 ) -> Option<Step> {
-    let diff = listener_diff(want, have, shared, facts);
+    let diff = listener_diff(want, have, sharing, facts);
     if diff.changes.is_empty() {
         return None;
     }
@@ -259,31 +233,24 @@ fn set_listeners(
             ListenerChange::Add(desired) => _ = listeners.insert(desired),
         }
     }
-    Some(Step::SetListeners {
-        id: have.id,
-        version: have.version,
-        listeners: listeners.into_iter().cloned().collect(),
-    })
+    let listeners = listeners.into_iter().cloned().collect();
+    Some(Change::Listeners(listeners).of(have))
 }
 
 fn change_targets(
     want: &DesiredTargets<TargetAt>,
     have: &Balancer,
-    shared: Option<&SharedParts>,
+    sharing: &Sharing,
     facts: &Facts,
 ) -> Option<Step> {
-    let change = target_change(target_diff(want, &have.targets, shared, facts));
-    (!change.is_empty()).then_some(Step::ChangeTargets {
-        id: have.id,
-        version: have.version,
-        change,
-    })
+    let change = target_change(target_diff(want, &have.targets, sharing, facts));
+    (!change.is_empty()).then(|| Change::Targets(change).of(have))
 }
 
 pub(super) fn target_diff(
     want: &DesiredTargets<TargetAt>,
     have: &[Target],
-    shared: Option<&SharedParts>,
+    sharing: &Sharing,
     facts: &Facts,
 ) -> TargetDiff<TargetAt> {
     let present = have.iter().map(|target| match target.state {
@@ -291,7 +258,7 @@ pub(super) fn target_diff(
         TargetState::Draining => (target.at, api::TargetState::Draining),
     });
     let capacity = Capacity::of(facts.target_limit());
-    let keeps = |at: &TargetAt| shared.is_some_and(|shared| shared.is_foreign_target(at));
+    let keeps = |at: &TargetAt| sharing.is_foreign_target(at);
     want.diff(&present.collect(), 0, capacity, keeps)
 }
 
@@ -323,11 +290,11 @@ pub(super) fn over_limits(have: &Observed, balancer: &Balancer, facts: &Facts) -
     let Some(want) = &have.desired else {
         return Vec::new();
     };
-    let shared = have.shared.as_ref();
-    let targets = target_diff(&want.targets, &balancer.targets, shared, facts);
-    let listeners = listener_diff(want, balancer, shared, facts);
+    let sharing = &have.sharing;
+    let targets = target_diff(&want.targets, &balancer.targets, sharing, facts);
+    let listeners = listener_diff(want, balancer, sharing, facts);
     let listeners = listeners.over_limit(facts.listener_limit());
     let targets = targets.over_limit(facts.target_limit());
-    let taken = shared.and_then(SharedParts::unmet);
+    let taken = sharing.unmet();
     targets.into_iter().chain(listeners).chain(taken).collect()
 }

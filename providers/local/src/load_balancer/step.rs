@@ -1,130 +1,115 @@
 //! What can be done to a balancer, as data.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use cloudkeel_api::StepAction;
+use cloudkeel_toolkit::Labels;
 
-use crate::wire::{BalancerPatch, Listener, NewBalancer, TargetAt, TargetChange};
+use crate::wire::{Balancer, BalancerPatch, Listener, NewBalancer, TargetAt, TargetChange};
 
-/// One call that changes something. `version` is the one that the plan was made for.
+/// One call that changes something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Creates a balancer, complete.
     Create(Box<NewBalancer>),
-    /// Adds our owner labels to a balancer without an owner.
-    Adopt {
-        /// Which.
-        id: u64,
-        /// At this version.
-        version: u64,
-        /// All its labels, ours among them.
-        labels: BTreeMap<String, String>,
-    },
-    /// Changes what is not listeners and targets.
+    /// Does something to one.
     Change {
         /// Which.
         id: u64,
-        /// At this version.
+        /// The version that the plan was made for.
         version: u64,
-        /// What changes.
-        patch: Box<BalancerPatch>,
+        /// What is done.
+        change: Change,
     },
-    /// Replaces all listeners.
-    SetListeners {
-        /// Which.
-        id: u64,
-        /// At this version.
-        version: u64,
-        /// All of them.
-        listeners: Vec<Listener>,
-    },
-    /// Adds, drains and removes targets in one go.
-    ChangeTargets {
-        /// Which.
-        id: u64,
-        /// At this version.
-        version: u64,
-        /// Which targets.
-        change: TargetChange,
-    },
-    /// Takes our owner labels off a balancer, which stays.
-    Release {
-        /// Which.
-        id: u64,
-        /// At this version.
-        version: u64,
-        /// The labels that stay.
-        labels: BTreeMap<String, String>,
-    },
-    /// Deletes a balancer.
-    Delete {
-        /// Which.
-        id: u64,
-        /// At this version.
-        version: u64,
-    },
+}
+
+/// What is done to a balancer that is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Our owner labels are added to one without an owner. These are all its labels, ours among them.
+    Adopt(Labels),
+    /// What is not listeners and targets is changed.
+    Patch(Box<BalancerPatch>),
+    /// All listeners are replaced.
+    Listeners(Vec<Listener>),
+    /// Targets are added, drained and removed in one go.
+    Targets(TargetChange),
+    /// Our owner labels are taken off, and it stays. These are the others.
+    Release(Labels),
+    /// It is deleted.
+    Delete,
+}
+
+impl Change {
+    /// Does this to a balancer as it is now.
+    pub(super) const fn of(self, balancer: &Balancer) -> Step {
+        Step::Change {
+            id: balancer.id,
+            version: balancer.version,
+            change: self,
+        }
+    }
 }
 
 impl cloudkeel_api::Step for Step {
     fn action(&self) -> StepAction {
         match self {
             Self::Create(_) => StepAction::Create,
-            Self::Delete { .. } => StepAction::Delete,
-            _ => StepAction::Change,
+            Self::Change {
+                change: Change::Delete,
+                ..
+            } => StepAction::Delete,
+            Self::Change { .. } => StepAction::Change,
         }
     }
 
-    /// Nothing is done to a balancer that could not be made ours, and it is released without what was ours. Otherwise each call stands for itself.
+    /// Nothing is done to a balancer that could not be made ours, and it is released without what was ours. Otherwise each
+    /// call stands for itself.
     fn depends_on(&self, failed: &Self) -> bool {
-        let is_released = matches!(self, Self::Release { .. });
-        is_released || matches!(failed, Self::Create(_) | Self::Adopt { .. })
+        match (self, failed) {
+            (_, Self::Create(_)) => true,
+            (Self::Change { change: own, .. }, Self::Change { change: failed, .. }) => {
+                matches!(own, Change::Release(_)) || matches!(failed, Change::Adopt(_))
+            }
+            (Self::Create(_), Self::Change { .. }) => false,
+        }
     }
 
     /// Every write makes another version.
     fn repeats(&self, done: &Self) -> bool {
-        self.at_any_version() == done.at_any_version()
-    }
-}
-
-impl Step {
-    fn at_any_version(&self) -> Self {
-        let mut step = self.clone();
-        match &mut step {
-            Self::Create(_) => {}
-            Self::Adopt { version, .. }
-            | Self::Change { version, .. }
-            | Self::SetListeners { version, .. }
-            | Self::ChangeTargets { version, .. }
-            | Self::Release { version, .. }
-            | Self::Delete { version, .. } => *version = 0,
-        }
-        step
+        let changes = |step: &Self| match step {
+            Self::Create(_) => None,
+            Self::Change { id, change, .. } => Some((*id, change.clone())),
+        };
+        self == done || changes(self).is_some_and(|own| Some(own) == changes(done))
     }
 }
 
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Create(new) => write!(
-                f,
-                "create balancer {} with {} listeners and {} targets",
-                new.name,
-                new.listeners.len(),
-                new.targets.len()
-            ),
-            Self::Adopt { id, .. } => write!(f, "adopt balancer {id}"),
-            Self::Change { id, patch, .. } => {
+        let (id, change) = match self {
+            Self::Create(new) => {
+                let (listeners, targets) = (new.listeners.len(), new.targets.len());
+                let name = &new.name;
+                return write!(
+                    f,
+                    "create balancer {name} with {listeners} listeners and {targets} targets"
+                );
+            }
+            Self::Change { id, change, .. } => (id, change),
+        };
+        match change {
+            Change::Adopt(_) => write!(f, "adopt balancer {id}"),
+            Change::Patch(patch) => {
                 write!(f, "change {} of balancer {id}", changed(patch).join(", "))
             }
-            Self::SetListeners { id, listeners, .. } => {
-                let ports = listeners
-                    .iter()
-                    .map(|l| format!("{}/{}", l.port, l.protocol));
+            Change::Listeners(listeners) => {
+                let ports = listeners.iter();
+                let ports = ports.map(|l| format!("{}/{}", l.port, l.protocol));
                 let ports: Vec<_> = ports.collect();
                 write!(f, "set listeners of balancer {id} to {}", ports.join(", "))
             }
-            Self::ChangeTargets { id, change, .. } => {
+            Change::Targets(change) => {
                 let parts = [
                     part("add", &change.add),
                     part("drain", &change.drain),
@@ -133,15 +118,13 @@ impl fmt::Display for Step {
                 let parts: Vec<_> = parts.into_iter().flatten().collect();
                 write!(f, "{} at balancer {id}", parts.join(", "))
             }
-            Self::Release { id, .. } => {
-                write!(f, "release balancer {id}")
-            }
-            Self::Delete { id, .. } => write!(f, "delete balancer {id}"),
+            Change::Release(_) => write!(f, "release balancer {id}"),
+            Change::Delete => write!(f, "delete balancer {id}"),
         }
     }
 }
 
-pub(super) fn changed(patch: &BalancerPatch) -> Vec<&'static str> {
+fn changed(patch: &BalancerPatch) -> Vec<&'static str> {
     let fields = [
         ("name", patch.name.is_some()),
         ("labels", patch.labels.is_some()),

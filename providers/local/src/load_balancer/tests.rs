@@ -13,13 +13,13 @@ use cloudkeel_api::{
     self as api, BalancerRef, CloudError, ClusterIdentity, DesiredState, ErrorKind, HealthProbe,
     IpFamily, LoadBalancerSpec, NodeAddress, NodeFacts, Plan, ServiceRef, TargetBy,
 };
-use cloudkeel_toolkit::{Classified, DesiredTarget, DesiredTargets};
+use cloudkeel_toolkit::{Classified, DesiredTarget, DesiredTargets, Sharing};
 
 use self::model::{apply, built};
 use super::desired::{Desired, targets};
 use super::observe::Observed;
 use super::plan::{self, target_change, target_diff};
-use super::step::Step;
+use super::step::{Change, Step};
 use super::{Facts, report};
 use crate::annotations::{BALANCER_ID, PROTECTED, TYPE};
 use crate::id::LocalId;
@@ -233,13 +233,13 @@ fn what_goes_is_deleted_and_what_is_protected_is_released() {
     let balancer_ref = &spec.balancer_ref;
     let gone = |have: &Observed| plan(DesiredState::Absent(balancer_ref), have, &facts()).unwrap();
     assert_eq!(gone(&Observed::default()), []);
-    assert_eq!(gone(&ours(plain)), [Step::Delete { id: 7, version: 3 }]);
+    assert_eq!(gone(&ours(plain)), [Change::Delete.of(&built(&spec))]);
     let released = gone(&ours(protected.clone()));
     let [
-        Step::Release {
+        Step::Change {
             id: 7,
             version: 3,
-            labels,
+            change: Change::Release(labels),
         },
     ] = released.as_slice()
     else {

@@ -124,28 +124,3 @@ fn a_record_that_cannot_be_read_changes_nothing() {
     let error = SharedParts::of(&service, "7", false, &nothing, &nothing).unwrap_err();
     assert!(error.message().contains("restore it"), "{error}");
 }
-
-#[test]
-fn the_service_says_whether_a_balancer_is_shared_and_else_its_label() {
-    let labelled = labelled_as_shared(Labels::new(), true);
-    let plain = labelled_as_shared(labelled.clone(), false);
-    assert_eq!(plain, Labels::new());
-    for (value, labels, expected) in [
-        (None, &plain, false),
-        (None, &labelled, true),
-        (Some("false"), &plain, true),
-        (Some("true"), &labelled, false),
-        (Some("perhaps"), &plain, true),
-    ] {
-        let given = value.map(|value| (names::LB_EXCLUSIVE.name(), value));
-        let found = is_shared(&balancer_ref(given.as_slice()), labels);
-        assert_eq!(found, expected, "{value:?}, {labels:?}");
-    }
-}
-
-#[test]
-fn a_shared_balancer_is_not_changed_as_a_whole() {
-    assert!(unshareable("7", &[]).is_ok());
-    let error = unshareable("7", &["name", "type"]).unwrap_err();
-    assert!(error.message().contains("another name, type"), "{error}");
-}

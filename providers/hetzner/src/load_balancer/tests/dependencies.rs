@@ -74,8 +74,8 @@ fn certificate() -> Step {
 /// A step, another one that was refused, and whether the first waits.
 #[rustfmt::skip]
 fn table() -> Vec<(&'static str, Step, Step, bool)> {
-    let rename = || Step::Rename { id: 42, name: "web".into() };
-    let adopt = Step::Adopt { id: 42, labels: BTreeMap::new() };
+    let rename = || Step::Rename(42, "web".into());
+    let adopt = Step::Adopt(42, BTreeMap::new());
     let detach = step(Change::Detach { network: 99 });
     let public = |on| step(Change::Public(on));
     let algorithm = step(Change::Algorithm { algorithm: Algorithm::RoundRobin });

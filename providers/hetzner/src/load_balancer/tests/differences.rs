@@ -406,7 +406,7 @@ fn what_is_to_go_is_deleted_unless_it_is_protected() {
     let balancer_ref = balancer_ref();
     let steps =
         |have: &Observed| plan(DesiredState::Absent(&balancer_ref), have, &facts()).unwrap();
-    assert_eq!(steps(&ours(settled())), [Step::Delete { id: 42 }]);
+    assert_eq!(steps(&ours(settled())), [Step::Delete(42)]);
     let mut kept = settled();
     kept.protection.delete = true;
     let kept = ours(kept);

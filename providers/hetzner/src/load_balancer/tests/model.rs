@@ -19,12 +19,12 @@ pub(super) fn apply(mut have: Observed, steps: &[Step]) -> Observed {
             Step::IssueCertificate(_) => {
                 have.certificates = Certificates::Known([9].into());
             }
-            Step::Adopt { labels, .. } => {
+            Step::Adopt(_, labels) => {
                 have.found.ours = vec![have.found.adoptable.take().unwrap()];
                 have.found.ours[0].labels = labels.clone();
             }
-            Step::Label { labels, .. } => have.found.ours[0].labels = labels.clone(),
-            Step::Rename { name, .. } => have.found.ours[0].name = name.clone(),
+            Step::Label(_, labels) => have.found.ours[0].labels = labels.clone(),
+            Step::Rename(_, name) => have.found.ours[0].name = name.clone(),
             Step::Change { change, .. } => {
                 if let Change::Type { .. } = change {
                     have.found.ours[0].load_balancer_type = take_type(&mut have);
@@ -32,7 +32,7 @@ pub(super) fn apply(mut have: Observed, steps: &[Step]) -> Observed {
                     change_one(&mut have.found.ours[0], change);
                 }
             }
-            Step::Release { .. } | Step::Delete { .. } => have.found.ours.clear(),
+            Step::Release(..) | Step::Delete(_) => have.found.ours.clear(),
         }
     }
     have

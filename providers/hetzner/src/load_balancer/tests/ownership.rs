@@ -85,7 +85,7 @@ fn a_balancer_that_is_adopted_is_labelled_and_keeps_its_other_labels() {
         ..Observed::default()
     };
     let found = steps(&spec(&[80], &[]), &adopted, &facts());
-    let Some(Step::Adopt { id: 42, labels }) = found.first() else {
+    let Some(Step::Adopt(42, labels)) = found.first() else {
         panic!("{found:?}");
     };
     let mut labels = labels.clone();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use cloudkeel_api::AddressKind;
-use cloudkeel_toolkit::{Capacity, TargetChange, TargetDiff};
+use cloudkeel_toolkit::{Capacity, Sharing, TargetChange, TargetDiff};
 
 use super::super::targets::{Dedicated, TargetAt};
 use super::*;
@@ -164,7 +164,7 @@ fn differ(wanted: &Wanted, have: Vec<Target>, capacity: Capacity) -> TargetDiff<
         targets: have,
         ..balancer()
     };
-    wanted.diff(&have, capacity, None)
+    wanted.diff(&have, capacity, &Sharing::default())
 }
 
 fn wanted(ids: impl IntoIterator<Item = u64>) -> Wanted {

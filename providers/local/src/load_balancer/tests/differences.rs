@@ -100,7 +100,7 @@ fn each_difference_is_one_change_of_just_that() {
         let change = Step::Change {
             id: 7,
             version: 3,
-            patch: Box::new(patch),
+            change: Change::Patch(Box::new(patch)),
         };
         assert_eq!(steps(&want, &have), [change], "{case}");
     }

@@ -20,22 +20,24 @@ pub(super) fn apply(mut have: Option<Balancer>, steps: &[Step]) -> Option<Balanc
 }
 
 fn take(have: Option<Balancer>, step: Step) -> Option<Balancer> {
-    if let Step::Create(new) = step {
-        assert_eq!(have, None, "there is one already");
-        return Some(made(*new));
-    }
+    let change = match step {
+        Step::Create(new) => {
+            assert_eq!(have, None, "there is one already");
+            return Some(made(*new));
+        }
+        Step::Change { change, .. } => change,
+    };
     let mut balancer = have.expect("there is something to change");
-    match step {
-        Step::Create(_) => unreachable!("handled above"),
-        Step::Delete { .. } => return None,
-        Step::Adopt { labels, .. } | Step::Release { labels, .. } => balancer.labels = labels,
-        Step::Change { patch, .. } => {
+    match change {
+        Change::Delete => return None,
+        Change::Adopt(labels) | Change::Release(labels) => balancer.labels = labels,
+        Change::Patch(patch) => {
             let address = patch.address;
             patch.apply_to(&mut balancer);
             readdress(&mut balancer, address);
         }
-        Step::SetListeners { listeners, .. } => balancer.listeners = listeners,
-        Step::ChangeTargets { change, .. } => {
+        Change::Listeners(listeners) => balancer.listeners = listeners,
+        Change::Targets(change) => {
             let removed = |at: &TargetAt| {
                 change.remove.contains(at) || change.add.contains(at) || change.drain.contains(at)
             };

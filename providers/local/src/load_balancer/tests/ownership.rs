@@ -109,10 +109,21 @@ fn a_shared_balancer_that_is_retained_says_that_it_is_shared() {
         labels: OWNER.added(&foreign.labels, &want.balancer_ref, None),
         ..foreign
     };
-    let seen = super::super::observe::leaving(&want.balancer_ref, Classified::ours(ours));
+    let found = Classified::ours(ours);
+    let seen = Observed {
+        sharing: Sharing::of_leaving(&want.balancer_ref, &found),
+        found,
+        desired: None,
+    };
     let desired = DesiredState::Released(&want.balancer_ref);
     let steps = plan(desired, &seen, &facts()).unwrap();
-    let [Step::Release { labels, .. }] = steps.as_slice() else {
+    let [
+        Step::Change {
+            change: Change::Release(labels),
+            ..
+        },
+    ] = steps.as_slice()
+    else {
         panic!("{steps:?}");
     };
     let expected = [("cloudkeel.dev/shared", "true"), ("team", "a")];

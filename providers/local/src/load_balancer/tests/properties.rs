@@ -195,9 +195,13 @@ proptest! {
         let ranks: Vec<u8> = steps(&want, &have)
             .iter()
             .map(|step| match step {
-                Step::Create(_) => 0,
-                Step::Adopt { .. } => 1,
-                Step::Change { patch, .. } => match patch.as_ref() {
+                Step::Create(_) => None,
+                Step::Change { change, .. } => Some(change),
+            })
+            .map(|change| match change {
+                None => 0,
+                Some(Change::Adopt(_)) => 1,
+                Some(Change::Patch(patch)) => match patch.as_ref() {
                     patch if patch.name.is_some() => 6,
                     patch if patch.kind.is_some() => 7,
                     patch if patch.internal.is_some()
@@ -206,9 +210,9 @@ proptest! {
                         || patch.source_ranges.is_some() => 2,
                     _ => 5,
                 },
-                Step::ChangeTargets { .. } => 3,
-                Step::SetListeners { .. } => 4,
-                Step::Release { .. } | Step::Delete { .. } => 8,
+                Some(Change::Targets(_)) => 3,
+                Some(Change::Listeners(_)) => 4,
+                Some(Change::Release(_) | Change::Delete) => 8,
             })
             .collect();
         prop_assert!(ranks.is_sorted_by(|a, b| a < b), "{ranks:?}");

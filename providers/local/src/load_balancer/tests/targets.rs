@@ -62,7 +62,9 @@ fn targets_are_added_drained_and_removed_in_one_go() {
     ] {
         let have = read_targets(have).places.into_iter();
         let have: Vec<_> = have.map(|(at, target)| wire(at, target.state)).collect();
-        let change = target_change(target_diff(&read_targets(want), &have, None, &facts()));
+        let exclusive = Sharing::default();
+        let diff = target_diff(&read_targets(want), &have, &exclusive, &facts());
+        let change = target_change(diff);
         assert_eq!(written(&change), expected, "{case}");
     }
 }

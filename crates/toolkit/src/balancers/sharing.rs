@@ -1,0 +1,176 @@
+//! Whether other clients have listeners and targets on a balancer too, and what follows from that. Pure.
+
+use std::fmt::Display;
+
+use cloudkeel_api::{BalancerRef, CloudError, Failures, Report, names};
+
+use super::parts::{Parts, SharedParts, forget_parts};
+use super::{
+    Classified, CloudBalancer, HasListenerKey, Labels, ListenerDiff, ListenerKey, diff_listeners,
+};
+
+/// The label of a balancer on which other clients have listeners and targets.
+pub const SHARED_LABEL: &str = "cloudkeel.dev/shared";
+
+/// A balancer of which listeners and targets may be another client's.
+pub trait ShareableBalancer: CloudBalancer {
+    /// What names a target.
+    type Target: Display;
+
+    /// All labels.
+    fn labels(&self) -> &Labels;
+
+    /// What its listeners listen on.
+    fn listener_keys(&self) -> impl Iterator<Item = ListenerKey>;
+
+    /// Where it sends traffic.
+    fn targets(&self) -> impl Iterator<Item = Self::Target>;
+}
+
+/// Whose the listeners and targets of a balancer are: all the Service's, unless it is shared.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Sharing(Option<SharedParts>);
+
+impl Sharing {
+    /// Of a Service that asks for these listeners and targets.
+    pub fn of<'a, B: ShareableBalancer<Target: 'a>>(
+        balancer_ref: &BalancerRef,
+        found: &Classified<B>,
+        listeners: impl IntoIterator<Item = ListenerKey>,
+        targets: impl IntoIterator<Item = &'a B::Target>,
+    ) -> Result<Self, CloudError> {
+        let Some(balancer) = shared_balancer(balancer_ref, found) else {
+            return Ok(Self(None));
+        };
+        let (want, have) = (Parts::of(listeners, targets), Parts::of_balancer(balancer));
+        let (id, is_adopted) = (balancer.id(), found.ours.is_empty());
+        SharedParts::of(balancer_ref, &id, is_adopted, &want, &have).map(|parts| Self(Some(parts)))
+    }
+
+    /// Of a Service that goes.
+    pub fn of_leaving<B: ShareableBalancer>(
+        balancer_ref: &BalancerRef,
+        found: &Classified<B>,
+    ) -> Self {
+        let balancer = shared_balancer(balancer_ref, found);
+        Self(balancer.map(|it| {
+            let have = Parts::of_balancer(it);
+            SharedParts::of_leaving(balancer_ref, &it.id(), &have)
+        }))
+    }
+
+    /// Whether other clients may use the balancer too.
+    pub const fn is_shared(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Whether a listener is another client's.
+    pub fn is_foreign_listener(&self, listener: &impl HasListenerKey) -> bool {
+        let parts = self.0.as_ref();
+        parts.is_some_and(|parts| parts.is_foreign_listener(listener.listener_key()))
+    }
+
+    /// Whether a target is another client's.
+    pub fn is_foreign_target(&self, target: &impl Display) -> bool {
+        let parts = self.0.as_ref();
+        parts.is_some_and(|parts| parts.is_foreign_target(target))
+    }
+
+    /// What differs from the listeners that are there, as [`diff_listeners`] finds it, without those of other clients.
+    pub fn diff_listeners<'p, D: HasListenerKey, P: HasListenerKey>(
+        &self,
+        desired: impl IntoIterator<Item = D>,
+        present: &'p [P],
+        limit: usize,
+        keeps: impl Fn(&P) -> bool,
+        is_met: impl Fn(&D, &P) -> bool,
+    ) -> ListenerDiff<D, &'p P> {
+        let keeps = |have: &P| keeps(have) || self.is_foreign_listener(have);
+        let is_met = |want: &D, have: &P| is_met(want, have) || self.is_foreign_listener(have);
+        diff_listeners(desired, present, limit, keeps, is_met)
+    }
+
+    /// Whether the balancer stays when its Service goes: it was not made for it, or other clients have something on it.
+    pub fn outlives_service(&self) -> bool {
+        self.0.as_ref().is_some_and(|parts| !parts.is_deleted())
+    }
+
+    /// Labels with the one that says whether the balancer is shared: who adopts it has to know.
+    pub fn labelled(&self, labels: Labels) -> Labels {
+        labelled_as_shared(labels, self.is_shared())
+    }
+
+    /// Records which parts are the Service's, and waits for that before anything is added; takes the record off a Service
+    /// whose balancer is its own as a whole.
+    pub fn recording(&self, balancer_ref: &BalancerRef) -> Report {
+        let mut report = Report::default();
+        if let Some(parts) = &self.0 {
+            report.busy = parts.busy();
+            parts.record(&mut report.changes);
+        } else {
+            forget_parts(balancer_ref, &mut report.changes);
+        }
+        report
+    }
+
+    /// Ports of the Service on which another client listens.
+    pub fn unmet(&self) -> Option<Failures> {
+        self.0.as_ref().and_then(SharedParts::unmet)
+    }
+}
+
+/// The labels of a new balancer before its owner's: whether the Service says that it is shared.
+pub fn labels_of_new(balancer_ref: &BalancerRef) -> Labels {
+    let none = Labels::new();
+    let is_shared = is_shared(balancer_ref, &none);
+    labelled_as_shared(none, is_shared)
+}
+
+/// A shared balancer is not changed as a whole: what the Service asks of it, and whether that is something else, has to be so
+/// already.
+pub fn check_unchanged<B: CloudBalancer>(
+    balancer: &B,
+    asked: &[(&str, bool)],
+) -> Result<(), CloudError> {
+    let asked = asked.iter().filter(|(_, is_other)| *is_other);
+    let asked: Vec<_> = asked.map(|(what, _)| *what).collect();
+    if asked.is_empty() {
+        return Ok(());
+    }
+    let (asked, exclusive) = (asked.join(", "), names::LB_EXCLUSIVE.name());
+    let message = format!(
+        "{} is shared with other clients ({exclusive}), so it is not changed as a whole: do not ask for \
+         another {asked}, or set {exclusive} to \"true\"",
+        balancer.in_words()
+    );
+    Err(CloudError::invalid("plan load balancer", message))
+}
+
+fn shared_balancer<'b, B: ShareableBalancer>(
+    balancer_ref: &BalancerRef,
+    found: &'b Classified<B>,
+) -> Option<&'b B> {
+    let balancer = found.balancer();
+    balancer.filter(|balancer| is_shared(balancer_ref, balancer.labels()))
+}
+
+/// As the Service says, else as the label says. A value that cannot be read leaves everything foreign alone.
+fn is_shared(balancer_ref: &BalancerRef, labels: &Labels) -> bool {
+    match names::LB_EXCLUSIVE.get(&balancer_ref.annotations) {
+        Ok(Some(is_exclusive)) => !is_exclusive,
+        Ok(None) => labels.contains_key(SHARED_LABEL),
+        Err(_) => true,
+    }
+}
+
+fn labelled_as_shared(mut labels: Labels, is_shared: bool) -> Labels {
+    if is_shared {
+        labels.insert(SHARED_LABEL.to_owned(), "true".to_owned());
+    } else {
+        labels.remove(SHARED_LABEL);
+    }
+    labels
+}
+
+#[cfg(test)]
+mod tests;
