@@ -37,16 +37,16 @@ annotations! {
     LB_METHOD: String = "lb-method",
         "How connections are distributed: `ROUND_ROBIN`, `LEAST_CONNECTIONS`, `SOURCE_IP` or `SOURCE_IP_PORT`.";
     #[default("50000")]
-    #[range(0, 31536000000)]
+    #[range(0, 31_536_000_000)]
     TIMEOUT_CLIENT_DATA: u32 = "timeout-client-data", "Milliseconds until an idle client is cut off.";
     #[default("5000")]
-    #[range(0, 31536000000)]
+    #[range(0, 31_536_000_000)]
     TIMEOUT_MEMBER_CONNECT: u32 = "timeout-member-connect", "Milliseconds that a target has to accept a connection.";
     #[default("50000")]
-    #[range(0, 31536000000)]
+    #[range(0, 31_536_000_000)]
     TIMEOUT_MEMBER_DATA: u32 = "timeout-member-data", "Milliseconds until an idle target is cut off.";
     #[default("0")]
-    #[range(0, 31536000000)]
+    #[range(0, 31_536_000_000)]
     TIMEOUT_TCP_INSPECT: u32 = "timeout-tcp-inspect", "Milliseconds to wait for more of a connection's content.";
     ENABLE_HEALTH_MONITOR: bool = "enable-health-monitor", "Whether targets are checked.";
     HEALTH_MONITOR_DELAY: u32 = "health-monitor-delay", "Seconds between two checks.";

@@ -227,6 +227,12 @@ const SERVICE_FINDINGS: &[(&str, &str)] = &[
 ];
 
 async fn break_services(lab: &Lab) {
+    misconfigure_services(lab).await;
+    break_balancers(lab).await;
+}
+
+/// What the Services themselves ask for is wrong.
+async fn misconfigure_services(lab: &Lab) {
     let make = async |name: &str, key: &str, value: &str| {
         let service = lab.service(name).annotation(key, value);
         lab.serve(service, name, "n1").await;
@@ -257,6 +263,10 @@ async fn break_services(lab: &Lab) {
     let elsewhere =
         json!({"metadata": {"annotations": {"cloudkeel.dev/lb-node-selector": "pool=down"}}});
     lab.patch_service("local", elsewhere).await;
+}
+
+/// The balancers are not what was made of their Services.
+async fn break_balancers(lab: &Lab) {
     let balancer = async |service: &str| {
         let uid = lab
             .services()
@@ -271,7 +281,9 @@ async fn break_services(lab: &Lab) {
         found.unwrap_or_else(|| panic!("a balancer of {service}"))
     };
     let web = balancer("web").await;
-    make("adopts", "cloudkeel.dev/adopt", &web.id.to_string()).await;
+    let adopts = lab.service("adopts");
+    let adopts = adopts.annotation("cloudkeel.dev/adopt", web.id.to_string());
+    lab.serve(adopts, "adopts", "n1").await;
     let missing = balancer("missing").await;
     lab.world
         .cloud

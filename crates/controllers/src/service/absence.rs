@@ -18,8 +18,8 @@ use tracing::{info, warn};
 
 use super::conditions;
 use super::controller::ServiceController;
-use super::ensure::Failure;
 use super::events::Stage;
+use super::failure::Failure;
 use super::record::{Presence, Record};
 use super::spec::balancer_ref_of;
 use crate::clouds::{OUTDATED, SCOPE_RETRY, ScopeCheck, ScopeGuard};

@@ -11,7 +11,7 @@ use cloudkeel_api::{
 use tracing::{debug, info, warn};
 
 use super::controller::ServiceController;
-use super::ensure::Failure;
+use super::failure::Failure;
 use super::spec::Warning;
 use crate::log_messages::{
     LOAD_BALANCER_CHANGE_INEFFECTIVE, LOAD_BALANCER_CHANGED, LOAD_BALANCER_DRIFTED, SERVICE_FAILED,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::controller::ServiceController;
 use super::delete::MOST_CONFLICTS;
-use super::ensure::Failure;
 use super::events::Stage;
+use super::failure::Failure;
 use super::owner::wants_balancer;
 use super::status;
 use crate::planted::Bug;

@@ -19,6 +19,7 @@ mod delete;
 mod drift;
 mod ensure;
 mod events;
+mod failure;
 mod finalizer;
 #[cfg(test)]
 mod fixtures;

@@ -244,8 +244,7 @@ impl cloudkeel_api::Step for Step {
             // A certificate needs no balancer.
             (Self::IssueCertificate(_), _) => false,
             // It is released without what was ours.
-            (Self::Release(..), _) => true,
-            (_, Self::Create(_) | Self::Adopt(..)) => true,
+            (Self::Release(..), _) | (_, Self::Create(_) | Self::Adopt(..)) => true,
             (Self::Change { change, .. }, Self::Change { change: failed, .. }) => {
                 change.depends_on(failed)
             }

@@ -210,7 +210,6 @@ fn report(
         kept: kept(desired, have),
         unmet: plan::over_limits(have, balancer, facts),
         changes: recording.changes,
-        ..Report::default()
     };
     if let DesiredState::Present(spec) = desired {
         let present = &spec.balancer_ref.annotations;

@@ -135,12 +135,29 @@ fn targets_are_shown_with_what_keeps_them_from_serving() {
     assert_eq!(rows[0].more_targets, 7);
 }
 
-#[test]
-fn what_the_cloud_says_of_targets_is_shown_as_a_problem() {
+/// A settled balancer with two targets, checked a while ago.
+fn checked(states: [HealthState; 2]) -> BalancerReport {
     let serving = |node: &str, health| TargetReport {
         health: Some(health),
         ..target(node, TargetUse::Serving)
     };
+    let count = |which| states.iter().filter(|state| **state == which).count();
+    BalancerReport {
+        targets: vec![serving("a", states[0]), serving("b", states[1])],
+        health: Some(HealthReport {
+            summary: HealthSummary {
+                healthy: count(HealthState::Healthy),
+                unhealthy: count(HealthState::Unhealthy),
+                unknown: count(HealthState::Unknown),
+            },
+            seconds_ago: 130,
+        }),
+        ..report("shop/web", BalancerState::Settled, None)
+    }
+}
+
+#[test]
+fn what_the_cloud_says_of_targets_is_shown_as_a_problem() {
     let (up, down, new) = (
         HealthState::Healthy,
         HealthState::Unhealthy,
@@ -184,20 +201,7 @@ fn what_the_cloud_says_of_targets_is_shown_as_a_problem() {
         if policy == "Local" {
             Arc::make_mut(&mut service).traffic_policy = TrafficPolicy::Local;
         }
-        let count = |which| states.iter().filter(|state| **state == which).count();
-        let report = BalancerReport {
-            targets: vec![serving("a", states[0]), serving("b", states[1])],
-            health: Some(HealthReport {
-                summary: HealthSummary {
-                    healthy: count(up),
-                    unhealthy: count(down),
-                    unknown: count(new),
-                },
-                seconds_ago: 130,
-            }),
-            ..report("shop/web", BalancerState::Settled, None)
-        };
-        let rows = balancers(&[service], &managed(vec![report]));
+        let rows = balancers(&[service], &managed(vec![checked(states)]));
         let row = &rows[0];
         assert_eq!(
             (row.state.as_str(), row.level),
@@ -210,7 +214,8 @@ fn what_the_cloud_says_of_targets_is_shown_as_a_problem() {
             .map(|it| (it.state.as_str(), it.level))
             .collect();
         assert_eq!(shown, rows_of_targets);
-        let expected = format!("{} of 2 targets healthy, checked 2m ago", count(up));
+        let healthy = states.iter().filter(|state| **state == up).count();
+        let expected = format!("{healthy} of 2 targets healthy, checked 2m ago");
         assert_eq!(row.health.as_deref(), Some(expected.as_str()));
     }
 }
