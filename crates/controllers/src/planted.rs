@@ -76,6 +76,8 @@ bugs! {
     IgnoreHold = "ignore-hold",
     /// A Node or a Service is worked on although it is paused.
     IgnorePause = "ignore-pause",
+    /// A balancer is deleted although its Service asks for it to stay.
+    IgnoreRetain = "ignore-retain",
     /// The taint goes before the addresses are written.
     TaintBeforeAddresses = "taint-before-addresses",
     /// A Node is matched by name in a list that is older than the Node.

@@ -3,7 +3,7 @@
 use cloudkeel_controllers::planted::Bug;
 
 use crate::accounts::Layout;
-use crate::action::Action;
+use crate::action::{Action, Annotation};
 use crate::invariants::{Invariant, Violation};
 use crate::plan::Plan;
 
@@ -12,6 +12,7 @@ pub const fn broken_by(bug: Bug) -> &'static [Invariant] {
     match bug {
         Bug::DeleteOnFirstAbsence => &[Invariant::NodeDeletionProven],
         Bug::IgnorePause => &[Invariant::PausedStays],
+        Bug::IgnoreRetain => &[Invariant::RetainedOnRequest],
         Bug::IgnoreHold => &[Invariant::HeldNodeStays],
         // A Node that is deleted as the watch showed it has changed since: its kubelet is back, or it is held.
         Bug::ActOnStaleCache => &[Invariant::NodeDeletionProven, Invariant::HeldNodeStays],
@@ -59,6 +60,13 @@ pub fn is_found(bug: Bug, violations: &[Violation]) -> bool {
     reported.any(|invariant| broken.contains(&invariant))
 }
 
+/// A Service asks for its balancer to stay.
+const RETAIN: Action = Action::Annotate {
+    service: 0,
+    annotation: Annotation::Retain,
+    value: Some("true"),
+};
+
 /// Whether a plan has what a planted bug needs at all: some are about several clouds, one about a leader that stands
 /// still, two about Nodes that are all about to go.
 pub fn can_show(bug: Bug, plan: &Plan) -> bool {
@@ -71,6 +79,7 @@ pub fn can_show(bug: Bug, plan: &Plan) -> bool {
         Bug::CountWaitingNodes => plan.has_all(Action::ToggleAutoscalerTaint),
         Bug::CountUnmanagedNodes => plan.has_all(Action::ToggleExclusion),
         Bug::FenceByTimerAlone => plan.freezes_a_leader(),
+        Bug::IgnoreRetain => plan.has(&RETAIN),
         Bug::IgnorePause => plan.has(&Action::PauseService(0)),
         _ => true,
     }

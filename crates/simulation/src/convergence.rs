@@ -185,9 +185,11 @@ fn wrong_with_balancers(nodes: &[Node], services: &[Service], clouds: &Clouds) -
     wrong
 }
 
-/// Whether a balancer is no longer ours, because it was protected when its Service wanted none any more.
+/// Whether a balancer is no longer ours, because it was protected or retained when its Service wanted none any more.
+/// That others are not released is an invariant of its own.
 pub(crate) fn is_released(balancer: &Balancer) -> bool {
-    balancer.protected && !balancer.labels.contains_key(SERVICE_UID)
+    let has_foreign_label = balancer.labels.values().any(|value| is_foreign(value));
+    !has_foreign_label && !balancer.labels.contains_key(SERVICE_UID)
 }
 
 /// The machines that balancers send traffic to.
@@ -302,7 +304,7 @@ fn wrong_with_options(service: &Value, balancer: &Balancer) -> Vec<String> {
     let name = service["metadata"]["name"].as_str().unwrap_or_default();
     let mut wrong = Vec::new();
     let shown = json!(balancer);
-    for annotation in Annotation::ALL {
+    for annotation in Annotation::SHOWN {
         let wanted = service["metadata"]["annotations"][annotation.key()].as_str();
         let (there, usual) = match annotation {
             Annotation::Type => (balancer.kind.clone(), None),
@@ -311,6 +313,7 @@ fn wrong_with_options(service: &Value, balancer: &Balancer) -> Vec<String> {
                 let algorithm = shown["algorithm"].as_str().unwrap_or_default();
                 (algorithm.to_owned(), Some("round-robin"))
             }
+            Annotation::Retain => continue,
         };
         if wanted.or(usual).is_some_and(|wanted| wanted != there) {
             let key = annotation.key();

@@ -67,7 +67,7 @@ pub enum FaultClass {
     DualStackService,
     /// A Service has an annotation of the provider, valid or not.
     ProviderAnnotation,
-    /// A balancer is released in place of being deleted, because it is protected.
+    /// A balancer is released in place of being deleted, because it is protected or retained.
     ReleasedBalancer,
     /// The cluster begins without machines.
     NoMachines,

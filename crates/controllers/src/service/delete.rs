@@ -437,7 +437,7 @@ impl ServiceController {
 
 /// Whether the balancer of a Service stays when it goes. In doubt it does: what is deleted does not come back.
 fn is_retained(service: &ServiceView) -> bool {
-    names::LB_RETAIN.get(&service.annotations) != Ok(Some(false))
+    names::LB_RETAIN.get(&service.annotations) != Ok(Some(false)) && !Bug::IgnoreRetain.is_planted()
 }
 
 #[cfg(test)]

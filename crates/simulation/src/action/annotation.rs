@@ -1,9 +1,9 @@
 //! Annotations that users give a Service.
 
-use cloudkeel_api::names::LB_ALGORITHM;
+use cloudkeel_api::names::{LB_ALGORITHM, LB_RETAIN};
 use cloudkeel_provider_local::{PROTECTED, TYPE};
 
-/// An annotation that the provider reads: two of its own, and a neutral one.
+/// An annotation: two that only the provider reads, and two neutral ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Annotation {
     /// The type of the balancer.
@@ -12,16 +12,20 @@ pub(crate) enum Annotation {
     Protected,
     /// How connections are distributed.
     Algorithm,
+    /// Whether the balancer stays when the Service goes.
+    Retain,
 }
 
 impl Annotation {
-    pub(crate) const ALL: [Self; 3] = [Self::Type, Self::Protected, Self::Algorithm];
+    /// Those that balancers show, and that change at random.
+    pub(crate) const SHOWN: [Self; 3] = [Self::Type, Self::Protected, Self::Algorithm];
 
     pub(crate) const fn key(self) -> &'static str {
         match self {
             Self::Type => TYPE.name(),
             Self::Protected => PROTECTED.name(),
             Self::Algorithm => LB_ALGORITHM.name(),
+            Self::Retain => LB_RETAIN.name(),
         }
     }
 
@@ -37,6 +41,7 @@ impl Annotation {
             ],
             Self::Protected => &[None, Some("true"), Some("false"), Some("perhaps")],
             Self::Algorithm => &[None, Some("source-ip"), Some("fastest")],
+            Self::Retain => &[None, Some("true"), Some("always")],
         }
     }
 

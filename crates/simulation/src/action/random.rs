@@ -66,7 +66,7 @@ impl Action {
             5 => Self::ChangeServiceType(service),
             6 => Self::DeleteService(service),
             7 => {
-                let annotation = rng.one_of(&Annotation::ALL).unwrap_or(Annotation::Type);
+                let annotation = rng.one_of(&Annotation::SHOWN).unwrap_or(Annotation::Type);
                 Self::Annotate {
                     service,
                     annotation,

@@ -63,7 +63,7 @@ impl Environment {
                     .annotate_service(&name, PAUSED.name(), None)
                     .await?;
             }
-            for annotation in Annotation::ALL {
+            for annotation in Annotation::SHOWN {
                 let value = annotations.get(annotation.key());
                 if value.is_some_and(|value| annotation.is_invalid(value)) {
                     self.cluster
@@ -75,7 +75,7 @@ impl Environment {
         Ok(())
     }
 
-    /// The operator deletes what was released because it was protected: until then it has the name of the next
+    /// The operator deletes what was released because it was protected or retained: until then it has the name of the next
     /// balancer of its Service. Likewise what no manager was shown before its Service was released.
     pub(crate) async fn delete_left_balancers(&self) -> Result<()> {
         let services = self.cluster.all_services().await?;

@@ -191,6 +191,7 @@ pub(super) fn broken_by_answer(
     for was in &before.ours.balancers {
         let is = ours.balancers.iter().find(|balancer| balancer.id == was.id);
         broken.extend(foreign_touched(was, is, before));
+        broken.extend(not_retained_as_asked(state, was, is, now));
         match is {
             None => broken.extend(wanted_balancer_removed(state, was, now)),
             Some(is) => broken.extend(emptied(state, clouds, was, is, now)),
@@ -295,6 +296,27 @@ fn wanted_balancer_removed(state: &CheckerState, was: &Balancer, now: Timestamp)
         let what = format!("balancer {} of Service {uid} was removed", was.id);
         (Invariant::WantedBalancerStays, what)
     })
+}
+
+/// A balancer that is to be retained is released and not deleted; no other one is, but for one that is protected.
+fn not_retained_as_asked(
+    state: &CheckerState,
+    was: &Balancer,
+    is: Option<&Balancer>,
+    now: Timestamp,
+) -> Option<Broken> {
+    let uid = service_of(was).filter(|uid| !is_foreign(uid))?;
+    let service = state.objects.service(uid);
+    let how = match is {
+        None if service.is_some_and(|it| it.is_known_to_be_retained(now)) => "deleted",
+        Some(is) if is_released(is) && !is.protected => {
+            let may_be = service.is_none_or(|it| it.retained_since.is_some());
+            (!may_be).then_some("released")?
+        }
+        _ => return None,
+    };
+    let what = format!("balancer {} of Service {uid} was {how}", was.id);
+    Some((Invariant::RetainedOnRequest, what))
 }
 
 /// A balancer with Nodes to send traffic to is never emptied.

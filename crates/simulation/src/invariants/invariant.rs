@@ -37,6 +37,8 @@ pub enum Invariant {
     ServedByItsCloud,
     /// A wanted balancer stays.
     WantedBalancerStays,
+    /// A balancer is kept for others if its Service asks for that, or if it is protected, and never otherwise.
+    RetainedOnRequest,
     /// A balancer is never emptied while Nodes can serve.
     BalancerNotEmptied,
     /// Equal state means no change.
@@ -69,6 +71,7 @@ impl Invariant {
             Self::FinalizerAfterBalancer => "the finalizer goes after the balancer",
             Self::ServedByItsCloud => "a Service is served by its cloud",
             Self::WantedBalancerStays => "a wanted balancer stays",
+            Self::RetainedOnRequest => "a balancer is retained if that is asked for, and only then",
             Self::BalancerNotEmptied => "a balancer is never emptied by accident",
             Self::NoChangeWithoutDifference => "equal state means no change",
             Self::Convergence => "everything converges",

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cloudkeel_api::names::PAUSED;
+use cloudkeel_api::names::{LB_RETAIN, PAUSED};
 use cloudkeel_controllers::wellknown::{AUTOSCALER_TAINT, CLEANUP_FINALIZER, EXCLUDE_LABEL};
 use cloudkeel_embedded::Commit;
 use jiff::{SignedDuration, Timestamp};
@@ -23,14 +23,24 @@ pub(crate) struct Tracked {
     pub(crate) wanted_since: Option<Timestamp>,
     /// Since when it is paused.
     pub(crate) paused_since: Option<Timestamp>,
+    /// Since when its balancer is to be retained.
+    pub(crate) retained_since: Option<Timestamp>,
 }
 
 impl Tracked {
     /// Whether every manager that sees the cluster at all knows by now that it is paused.
     pub(crate) fn is_known_to_be_paused(&self, now: Timestamp) -> bool {
-        let paused = self.paused_since;
-        paused.is_some_and(|since| now.duration_since(since) > PROPAGATION_LIMIT)
+        is_known(self.paused_since, now)
     }
+
+    /// Whether every manager that sees the cluster at all knows by now that its balancer is to be retained.
+    pub(crate) fn is_known_to_be_retained(&self, now: Timestamp) -> bool {
+        is_known(self.retained_since, now)
+    }
+}
+
+fn is_known(since: Option<Timestamp>, now: Timestamp) -> bool {
+    since.is_some_and(|since| now.duration_since(since) > PROPAGATION_LIMIT)
 }
 
 /// The holder of the managers' lease.
@@ -99,9 +109,14 @@ fn keep(kept: &mut BTreeMap<String, Tracked>, commit: &Commit, wanted: fn(&Value
     let Some(object) = &commit.after else {
         return;
     };
+    let annotated_since = |name: &str, before: Option<Timestamp>| {
+        let is_set = object["metadata"]["annotations"][name] == "true";
+        is_set.then(|| before.unwrap_or(commit.at))
+    };
     let paused_before = before.as_ref().and_then(|kept| kept.paused_since);
-    let is_paused = object["metadata"]["annotations"][PAUSED.name()] == "true";
-    let paused_since = is_paused.then(|| paused_before.unwrap_or(commit.at));
+    let paused_since = annotated_since(PAUSED.name(), paused_before);
+    let retained_before = before.as_ref().and_then(|kept| kept.retained_since);
+    let retained_since = annotated_since(LB_RETAIN.name(), retained_before);
     let since = before.and_then(|kept| kept.wanted_since);
     let wanted_since = wanted(object).then(|| since.unwrap_or(commit.at));
     let object = Arc::clone(object);
@@ -111,6 +126,7 @@ fn keep(kept: &mut BTreeMap<String, Tracked>, commit: &Commit, wanted: fn(&Value
             object,
             wanted_since,
             paused_since,
+            retained_since,
         },
     );
 }

@@ -22,6 +22,7 @@ pub(crate) fn of_services(rng: &mut Rng) -> Vec<TimedAction> {
         6 => another_credential_during_a_deletion(rng, start),
         7 => right_credential_back_during_a_deletion(rng, start),
         8 => paused(rng, start),
+        9 => retained(rng, start),
         _ => Vec::new(),
     }
 }
@@ -157,6 +158,21 @@ fn paused(rng: &mut Rng, start: Duration) -> Vec<TimedAction> {
         actions.push(at(gone, Action::DeleteService(0)));
     }
     actions
+}
+
+/// A Service goes whose balancer is to stay.
+fn retained(rng: &mut Rng, start: Duration) -> Vec<TimedAction> {
+    let retain = Action::Annotate {
+        service: 0,
+        annotation: Annotation::Retain,
+        value: Some("true"),
+    };
+    let annotated = start + SECOND * 60;
+    vec![
+        at(start, Action::CreateService(0)),
+        at(annotated, retain),
+        at(annotated + rng.seconds(1, 500), not_wanted(rng)),
+    ]
 }
 
 fn not_wanted(rng: &mut Rng) -> Action {
