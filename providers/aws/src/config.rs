@@ -48,6 +48,16 @@ keywords! {
     }
 }
 
+impl BalancerType {
+    /// The one that this is not.
+    pub(crate) const fn other(self) -> Self {
+        match self {
+            Self::Classic => Self::Nlb,
+            Self::Nlb => Self::Classic,
+        }
+    }
+}
+
 keywords! {
     /// A family of addresses of Nodes.
     pub enum NodeIpFamily {

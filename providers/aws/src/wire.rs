@@ -269,6 +269,7 @@ pub(crate) enum Source {
 pub(crate) struct SecurityGroup {
     pub(crate) id: String,
     pub(crate) name: String,
+    pub(crate) description: String,
     pub(crate) tags: Tags,
     pub(crate) rules: BTreeMap<Rule, Option<String>>,
 }
@@ -282,6 +283,7 @@ impl FromXml for SecurityGroup {
         Ok(Self {
             id: element.value_at("groupId")?,
             name: text(element, "groupName").unwrap_or_default(),
+            description: text(element, "groupDescription").unwrap_or_default(),
             tags: ec2_tags(element),
             rules,
         })

@@ -21,13 +21,23 @@ pub struct ServiceRef {
     pub uid: String,
 }
 
+/// As many digits of a UID as fit into a balancer's default name.
+const DIGITS_IN_NAME: usize = 31;
+
 impl ServiceRef {
+    /// Whether this Service has that UID. One that a cloud keeps in a balancer's name only lacks its last digit.
+    pub fn has_uid(&self, uid: &str) -> bool {
+        let digits = |uid: &str| uid.replace('-', "");
+        let own = digits(&self.uid);
+        self.uid == uid || own.len() == DIGITS_IN_NAME && digits(uid).starts_with(&own)
+    }
+
     /// The name that upstream gives a balancer: `a`, then the UID without dashes, 32 bytes in all.
     pub fn default_balancer_name(&self) -> String {
         let mut name: String = std::iter::once('a')
             .chain(self.uid.chars().filter(|c| *c != '-'))
             .collect();
-        let end = name.floor_char_boundary(32);
+        let end = name.floor_char_boundary(1 + DIGITS_IN_NAME);
         name.truncate(end);
         name
     }

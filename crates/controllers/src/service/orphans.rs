@@ -50,7 +50,7 @@ impl ServiceController {
     fn is_orphan(&self, cloud: &str, resource: &OwnedResource, owned: &Owned<'_>) -> bool {
         let service = resource.service.as_ref();
         let key = service.map(ToString::to_string).unwrap_or_default();
-        let is_its = |uid: &str| service.is_some_and(|service| service.uid == uid);
+        let is_its = |uid: &str| service.is_some_and(|service| service.has_uid(uid));
         let is_known = self.records.read(&key, |record| {
             let mut clouds = record.clouds();
             is_its(&record.seen.service.uid) && clouds.any(|known| known == cloud)

@@ -1,6 +1,6 @@
 //! The clouds: credentials, permissions, budgets, and what belongs to nothing in the cluster.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use cloudkeel_api::{ErrorKind, OwnedResource};
 use cloudkeel_controllers::view::Readiness;
@@ -134,14 +134,13 @@ fn orphans(snapshot: &Snapshot, cloud: &CloudState) -> Vec<Finding> {
     let (Some(Ok(owned)), Ok(services)) = (&cloud.owned, &snapshot.services) else {
         return Vec::new();
     };
-    let services: BTreeMap<_, _> = services
-        .iter()
-        .map(|service| (service.view.service.uid.as_str(), service))
-        .collect();
     let is_needed = |resource: &&OwnedResource| {
-        let uid = resource.service.as_ref().map(|it| it.uid.as_str());
-        let service = uid.and_then(|uid| services.get(uid));
-        service.is_some_and(|it| it.view.deleting || it.owner.as_ref() == Some(&cloud.name))
+        let made_for = resource.service.as_ref();
+        let made_for = made_for.and_then(|it| {
+            let mut services = services.iter();
+            services.find(|service| it.has_uid(&service.view.service.uid))
+        });
+        made_for.is_some_and(|it| it.view.deleting || it.owner.as_ref() == Some(&cloud.name))
     };
     let orphans = owned.iter().filter(|resource| !is_needed(resource));
     orphans

@@ -22,7 +22,7 @@ pub(crate) fn orphaned(owned: &[OwnedResource], existing: &BTreeSet<String>) -> 
         let service = resource.service.clone();
         if service
             .as_ref()
-            .is_some_and(|service| existing.contains(&service.uid))
+            .is_some_and(|service| existing.iter().any(|uid| service.has_uid(uid)))
         {
             continue;
         }

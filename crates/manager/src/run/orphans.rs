@@ -467,6 +467,6 @@ impl ServiceCheck for FreshServices {
         let found = found
             .map_err(|error| format!("cannot read Service {service}: {}", ErrorText(&error)))?;
         let mut uids = found.items.iter().map(|it| it.metadata.uid.as_deref());
-        Ok(uids.any(|uid| uid == Some(service.uid.as_str())))
+        Ok(uids.any(|uid| uid.is_some_and(|uid| service.has_uid(uid))))
     }
 }

@@ -1,5 +1,7 @@
 //! The cluster, its Services and what they ask for.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 use cloudkeel_api::{
     BalancerRef, ClusterIdentity, HealthCheck, HealthCheckPolicy, HealthProbe, Listener,
     LoadBalancerSpec, NodeFacts, Protocol, ServiceRef, Target, TrafficPolicy,
@@ -22,9 +24,18 @@ pub(super) fn balancer_ref(service: &str) -> BalancerRef {
     let service = ServiceRef {
         namespace: "default".to_owned(),
         name: service.to_owned(),
-        uid: format!("aaaaaaaa-0000-0000-0000-{service}"),
+        uid: uid_of(service),
     };
     BalancerRef::of(cluster(), service)
+}
+
+/// A UID of the form that the API server gives: some clouds keep it in the name of a balancer.
+fn uid_of(service: &str) -> String {
+    let mut hasher = DefaultHasher::new();
+    service.hash(&mut hasher);
+    let digits = format!("{:016x}", hasher.finish());
+    let (first, last) = digits.split_at(8);
+    format!("{first}-0000-0000-0000-0000{last}")
 }
 
 /// What the Service `web` asks for: these TCP ports, and these Nodes as targets.

@@ -7,9 +7,12 @@ use super::desired::{Desired, LIMITS, is_shared, probe_of};
 use crate::annotations as key;
 use crate::wire::classic::{ClassicAttributes, ClassicCheck, ClassicListener};
 
+/// What the names of balancers' own security groups begin with.
+pub(super) const GROUP_PREFIX: &str = "k8s-elb-";
+
 /// The name of a balancer's own security group.
 pub(super) fn group_name(balancer: &str) -> String {
-    format!("k8s-elb-{balancer}")
+    format!("{GROUP_PREFIX}{balancer}")
 }
 
 /// The port of a Service as a listener. The error says what the certificate cannot be used with.

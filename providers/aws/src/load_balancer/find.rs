@@ -20,8 +20,8 @@ use crate::wire::{SecurityGroup, Tags, tags_at};
 /// As many resources as one call for tags takes.
 const TAGS_BATCH: usize = 20;
 
-const CLASSIC: &str = "LoadBalancerDescriptions/member";
-const NETWORK: &str = "LoadBalancers/member";
+pub(super) const CLASSIC: &str = "LoadBalancerDescriptions/member";
+pub(super) const NETWORK: &str = "LoadBalancers/member";
 const TARGET_GROUPS: &str = "TargetGroups/member";
 
 /// What is read for many Services at once.
@@ -260,7 +260,7 @@ impl AwsBalancers {
     }
 
     /// Tags by name or ARN, so many at a time. `None` if they may not be read: the Go CCM needs no such permission.
-    async fn tags(
+    pub(super) async fn tags(
         &self,
         kind: BalancerType,
         ids: &[&str],
@@ -291,7 +291,11 @@ impl AwsBalancers {
         Ok(Some(found))
     }
 
-    async fn list<T>(&self, call: &Call, path: &'static str) -> Result<Vec<T>, CloudError>
+    pub(super) async fn list<T>(
+        &self,
+        call: &Call,
+        path: &'static str,
+    ) -> Result<Vec<T>, CloudError>
     where
         T: FromXml + HasId<Id = String>,
     {

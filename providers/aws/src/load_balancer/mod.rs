@@ -10,6 +10,7 @@ mod limits;
 mod nlb;
 mod nlb_plan;
 mod observe;
+mod owned;
 mod references;
 mod security;
 mod step;
@@ -24,7 +25,7 @@ use async_trait::async_trait;
 use cloudkeel_api::{
     BalancerProfile, BalancerRef, CloudError, DesiredState, Executed, Failures, Features,
     HealthCheckPolicy, LabelSelector, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus,
-    Problem, ProviderContext, ProxyProtocols, Report, UnknownAnnotation,
+    OwnedResource, Problem, ProviderContext, ProxyProtocols, Report, UnknownAnnotation,
 };
 use cloudkeel_toolkit::{EventRecorder, SharedRead, ingress, one_each};
 
@@ -172,6 +173,10 @@ impl LoadBalancerDriver for AwsBalancers {
             },
             limits: limits::defaults(kind),
         }
+    }
+
+    async fn owned(&self) -> Result<Vec<OwnedResource>, CloudError> {
+        self.list_owned().await
     }
 
     fn unknown_annotations(&self, given: &BTreeMap<String, String>) -> Vec<UnknownAnnotation> {

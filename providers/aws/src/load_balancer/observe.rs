@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use cloudkeel_api::{BalancerRef, CloudError, DesiredState, ErrorKind, Failures, ServiceRef};
+use cloudkeel_api::{
+    BalancerRef, CloudError, DesiredState, ErrorKind, Failures, LoadBalancerDriver as _, ServiceRef,
+};
 
 use super::AwsBalancers;
 use super::desired::{Desired, kind_of};
@@ -95,6 +97,10 @@ impl Observed {
             over_limits: Vec::new(),
         }
     }
+
+    const fn has_balancer(&self) -> bool {
+        self.classic.is_some() || self.network.is_some()
+    }
 }
 
 impl AwsBalancers {
@@ -110,6 +116,23 @@ impl AwsBalancers {
             // Another controller's: there is nothing of ours.
             (Err(_), _) => return Ok(Observed::new(balancer_ref, BalancerType::Classic)),
         };
+        let have = self.observe_kind(kind, desired, shared).await?;
+        let is_absent = matches!(desired, DesiredState::Absent(_));
+        // Nothing says which kind was made, as with one that is left over.
+        let is_kind_open = is_absent && balancer_ref.ingress.is_empty();
+        if is_kind_open && !have.has_balancer() && self.plan(desired, &have)?.is_empty() {
+            return self.observe_kind(kind.other(), desired, shared).await;
+        }
+        Ok(have)
+    }
+
+    async fn observe_kind(
+        &self,
+        kind: BalancerType,
+        desired: DesiredState<'_>,
+        shared: Option<&Shared>,
+    ) -> Result<Observed, CloudError> {
+        let balancer_ref = desired.balancer_ref();
         let mut have = Observed::new(balancer_ref, kind);
         if let DesiredState::Present(spec) = desired {
             have.desired = Some(Desired::of(spec, &self.facts)?);

@@ -72,6 +72,7 @@ fn group(id: &str, name: &str, rules: Rules) -> SecurityGroup {
         name: name.to_owned(),
         tags: facts().cluster.owned(),
         rules,
+        ..SecurityGroup::default()
     }
 }
 

@@ -19,7 +19,7 @@ use self::support::{balancer_interposer, interposer};
 const CONCURRENCY: usize = 4;
 
 const BOTH: &str = "
-    load-balancers/owned-are-listed, load-balancers/adopted-on-request, load-balancers/other-clusters-not-adopted,
+    load-balancers/adopted-on-request, load-balancers/other-clusters-not-adopted,
     load-balancers/removed-labels-come-back, load-balancers/released-may-be-adopted,
     load-balancers/foreign-parts-*: AWS's tags do not name a Service by its UID
     load-balancers/sctp, load-balancers/affinity, load-balancers/algorithm, load-balancers/chosen-address,

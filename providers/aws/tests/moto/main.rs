@@ -11,6 +11,7 @@ mod addresses;
 mod calls;
 mod chain;
 mod lab;
+mod left_over;
 mod nodes;
 mod permissions;
 mod start;

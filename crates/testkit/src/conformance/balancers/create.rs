@@ -233,8 +233,10 @@ async fn owned(env: &TestEnv<'_>) -> Done {
     let ours = owned
         .iter()
         .find(|owned| Some(&owned.id) == status.id.as_ref());
+    let service = &desired.balancer_ref.service;
     ensure(
-        ours.is_some_and(|o| o.service.as_ref() == Some(&desired.balancer_ref.service)),
+        ours.and_then(|owned| owned.service.as_ref())
+            .is_some_and(|it| it.to_string() == service.to_string() && it.has_uid(&service.uid)),
         || format!("the balancer is not listed with its Service: {owned:?}"),
     )
 }
