@@ -143,7 +143,9 @@ impl<'a> ConfigReader<'a> {
                     self.note_unknown(&path, fields);
                 }
                 _ => {
-                    let hint = nearest(&path, self.asked.iter().copied())
+                    let depth = path.split('.').count();
+                    let known = self.asked.iter().map(|key| cut(key, depth));
+                    let hint = nearest(&path, known)
                         .map_or_else(String::new, |near| format!(": did you mean `{near}`?"));
                     let message = format!("is not a known key{hint}");
                     self.problems.push(Problem::new(path, message));
@@ -151,6 +153,12 @@ impl<'a> ConfigReader<'a> {
             }
         }
     }
+}
+
+/// The first parts of a key.
+fn cut(key: &str, parts: usize) -> &str {
+    let end = key.match_indices('.').nth(parts.saturating_sub(1));
+    end.and_then(|(end, _)| key.get(..end)).unwrap_or(key)
 }
 
 fn unexpected<T: KeyValue>(path: &str, value: &Value, expected: &str) -> Problem {
@@ -198,13 +206,14 @@ mod tests {
 
     #[test]
     fn everything_wrong_is_reported_at_once() {
-        let config = json!({"wait": 5, "loadBalancer": {"subnt": "s"}, "extra": {"a": 1}});
+        let config = json!({"wait": 5, "loadBalancer": {"subnt": "s"}, "extra": {"a": 1}, "loadBalancr": 1});
         assert_eq!(
             read(&config).unwrap_err().to_string(),
             "token: is required\n\
              wait: \"5\": expected a duration such as `10s`, `1m30s` or `500ms`\n\
              extra: is not a known key\n\
-             loadBalancer.subnt: is not a known key: did you mean `loadBalancer.subnet`?"
+             loadBalancer.subnt: is not a known key: did you mean `loadBalancer.subnet`?\n\
+             loadBalancr: is not a known key: did you mean `loadBalancer`?"
         );
     }
 

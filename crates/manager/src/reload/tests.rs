@@ -447,8 +447,11 @@ async fn a_credential_that_is_corrected_is_used_without_waiting_for_the_next_ret
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("token");
     std::fs::write(&path, "bad").unwrap();
+    let new = folder.path().join("new");
+    std::fs::write(&new, "good").unwrap();
+    // In one step, as a kubelet does it: a file that is half written is another change.
     let lab = recovering(json!({"tokenFile": path}), 2, |_| {
-        std::fs::write(&path, "good").unwrap();
+        std::fs::rename(&new, &path).unwrap();
     });
     let lab = lab.await;
     assert_eq!(lab.in_use().await, "good");

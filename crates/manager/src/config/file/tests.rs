@@ -72,7 +72,7 @@ fn everything_wrong_is_reported_at_once() {
          extra: is not a known key: expected `apiVersion`, `kind` and `clouds`\n\
          clouds[0].name: \"a b\": expected letters, digits, `-`, `_` and `.`, at most 63 of them\n\
          clouds[0].provider: \"hclod\": expected a provider that is compiled in: did you mean `hcloud`?\n\
-         clouds[0].node: is not a known key: did you mean `nodes.selector`?\n\
+         clouds[0].node: is not a known key: did you mean `nodes`?\n\
          clouds[1].name: is required\n\
          clouds[1].loadBalancers.default: \"maybe\": expected `true` or `false`\n\
          clouds[1].loadBalancers.targets.by: \"luck\": expected `machine` or `address`\n\
