@@ -206,7 +206,8 @@ mod tests {
 
     #[test]
     fn everything_wrong_is_reported_at_once() {
-        let config = json!({"wait": 5, "loadBalancer": {"subnt": "s"}, "extra": {"a": 1}, "loadBalancr": 1});
+        let config =
+            json!({"wait": 5, "loadBalancer": {"subnt": "s"}, "extra": {"a": 1}, "loadBalancr": 1});
         assert_eq!(
             read(&config).unwrap_err().to_string(),
             "token: is required\n\
