@@ -49,10 +49,6 @@ pub struct ServiceSettings {
     pub health_checks: HealthCheckChoice,
     /// How long a leaving Node may finish its connections if the Service does not say.
     pub drain: Duration,
-    /// A burst of changes of Nodes has ended when it was quiet for this long,
-    pub quiet: Duration,
-    /// or this long after its beginning.
-    pub longest_burst: Duration,
     /// For the jitter of the checks.
     pub seed: u64,
 }
@@ -66,8 +62,6 @@ impl Default for ServiceSettings {
             list_period: Duration::from_mins(20),
             health_checks: HealthCheckChoice::default(),
             drain: Duration::from_secs(30),
-            quiet: Duration::from_secs(1),
-            longest_burst: Duration::from_secs(10),
             seed: 0,
         }
     }
@@ -127,8 +121,6 @@ pub struct ServiceController {
     pub(super) unseen: Debounce,
     /// Whether balancers are being checked, or have yet to be for the first time.
     pub(super) is_checking: AtomicBool,
-    /// Whether a Service selects its Nodes by their labels.
-    pub(super) selects_by_label: AtomicBool,
     /// Whether it was reported that the role does not allow something.
     pub(super) denial_reported: AtomicBool,
     /// With Services some of whose targets have no machine any more.
@@ -149,12 +141,11 @@ impl ServiceController {
             locks: KeyedLocks::new(Arc::clone(&queue)),
             queue,
             records: Records::default(),
-            node_changes: Debounce::new(settings.quiet, settings.longest_burst),
+            node_changes: Debounce::new(Duration::from_secs(1), Duration::from_secs(10)),
             targets: TargetCache::default(),
             began: Instant::now(),
             unseen: Debounce::new(Duration::from_millis(200), Duration::from_secs(2)),
             is_checking: AtomicBool::new(true),
-            selects_by_label: AtomicBool::default(),
             denial_reported: AtomicBool::default(),
             patience: WarningDelay::for_missing_instances(),
             parts,
@@ -181,13 +172,7 @@ impl ServiceController {
     pub fn node_listener(self: &Arc<Self>) -> Listener<NodeView> {
         let this = Arc::clone(self);
         Box::new(move |change: &Change<NodeView>| {
-            // Among several clouds, labels may decide whose a Node is.
-            let clouds = &this.parts.clouds;
-            let selects_by_label = this.selects_by_label.load(Ordering::Relaxed)
-                || clouds.len() > 1
-                || clouds.iter().any(|cloud| cloud.selector.is_some());
-            let (before, after) = (change.before.as_deref(), change.after.as_deref());
-            if relevant_change(before, after, selects_by_label) {
+            if relevant_change(change.before.as_deref(), change.after.as_deref()) {
                 this.node_changes.note();
             }
         })

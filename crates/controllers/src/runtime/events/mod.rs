@@ -76,16 +76,19 @@ impl Reports {
         let passing = self.queues.into_iter().map(|mut queue| {
             let (to, stop) = (&to, &stop);
             async move {
-                while let Some(Some(reported)) = stop.run_until_cancelled(queue.recv()).await {
-                    to(&reported);
-                }
-                while let Ok(reported) = queue.try_recv() {
+                while let Some(reported) = next(&mut queue, stop).await {
                     to(&reported);
                 }
             }
         });
         futures::future::join_all(passing).await;
     }
+}
+
+/// The next Event; after `stop`, only what waits already.
+async fn next(queue: &mut mpsc::Receiver<Reported>, stop: &CancellationToken) -> Option<Reported> {
+    let next = stop.run_until_cancelled(queue.recv()).await;
+    next.unwrap_or_else(|| queue.try_recv().ok())
 }
 
 struct Source {
