@@ -11,9 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::{ClusterIdentity, HealthCheck, Ingress, IpFamily, IpMode, NodeFacts, Shared};
 
 /// Which Service.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct ServiceRef {
     /// `metadata.namespace`
     pub namespace: String,

@@ -276,7 +276,8 @@ async fn a_balancer_follows_its_nodes_while_its_status_cannot_be_written() {
     for _ in 0..100 {
         lab.api.refuse(What::WriteService, 500);
     }
-    let named = json!({"metadata": {"annotations": {"cloudkeel.dev/lb-hostname": "web.example.com"}}});
+    let named =
+        json!({"metadata": {"annotations": {"cloudkeel.dev/lb-hostname": "web.example.com"}}});
     lab.api.world().change_service("svc-0", &named);
     lab.pass(MINUTE * 11).await;
     lab.add_node("late");
