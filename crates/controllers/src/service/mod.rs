@@ -14,6 +14,7 @@ pub mod status;
 pub mod targets;
 
 mod absence;
+mod change_limit;
 mod controller;
 mod delete;
 mod drift;
