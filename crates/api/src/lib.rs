@@ -67,10 +67,10 @@ pub use load_balancer::{
     DriftPolicy, Driven, Executed, Failures, Features, HealthCheck, HealthCheckPolicy, HealthProbe,
     HealthState, HealthSummary, Ingress, IpFamilyPolicy, IpMode, Limits, Listener,
     LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus, LoadBalancers, LockKey, Observation,
-    Options, Outcome, OwnedResource, Plan, PlannedStep, Protocol, ProxyProtocol,
-    ProxyProtocolChoice, ProxyProtocols, Report, ResourceKind, ServiceChanges, ServiceCondition,
-    ServiceRef, Step, StepAction, StepOutcome, Target, TargetBy, TargetHealth, TargetState,
-    TrafficPolicy,
+    Options, OtherService, OtherServices, Outcome, OwnedResource, Plan, PlannedStep, Protocol,
+    ProxyProtocol, ProxyProtocolChoice, ProxyProtocols, Report, ResourceKind, ServiceChanges,
+    ServiceCondition, ServiceRef, ServiceSearch, Step, StepAction, StepOutcome, Target, TargetBy,
+    TargetHealth, TargetState, TrafficPolicy,
 };
 pub use log_message::{LogMessage, LogSeverity};
 pub use node::NodeFacts;

@@ -26,6 +26,7 @@ mod finalizer;
 mod fixtures;
 mod keyed_locks;
 mod orphans;
+mod others;
 mod pause;
 mod record;
 
