@@ -46,7 +46,7 @@ pub use self::annotations::{AnnotationReader, Unread};
 pub use self::background::{Cause, Schedule, ServiceFollower};
 pub use self::balancers::{
     BalancerFinder, Candidates, Capacity, Classified, CloudBalancer, DesiredTarget, DesiredTargets,
-    HasListenerKey, Labels, ListenerChange, ListenerDiff, ListenerKey, Namesakes, Owner,
+    ExtraTags, HasListenerKey, Labels, ListenerChange, ListenerDiff, ListenerKey, Namesakes, Owner,
     OwnerLabels, OwnerTag, PendingLookups, SHARED_LABEL, ServiceLabel, ShareableBalancer,
     SharedList, Sharing, TaggedBalancer, TaggedBalancers, TargetChange, TargetDiff, address_of,
     balancer_name, check_unchanged, diff_listeners, ingress, instance_of, internal_ip,

@@ -7,7 +7,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloudkeel_api::{CloudError, Retry};
+use cloudkeel_api::{CloudError, ErrorKind, Retry};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
 use parking_lot::Mutex;
@@ -41,6 +41,10 @@ pub enum Verdict {
 impl Verdict {
     /// What an error of a cloud asks for.
     pub fn of(error: &CloudError) -> Self {
+        if matches!(error.kind(), ErrorKind::Unauthenticated | ErrorKind::Denied) {
+            // Permissions take effect late and tokens are rotated: most refusals of a credential pass by themselves.
+            return Self::Failed;
+        }
         match error.retry() {
             Retry::After(delay) => Self::AgainAfter(delay),
             Retry::Backoff => Self::Failed,

@@ -10,6 +10,7 @@ use cloudkeel_api::{Clock, CloudProvider, ClusterIdentity, DriftPolicy, EventSin
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::change_limit::TOO_MANY_CHANGES;
 use super::keyed_locks::KeyedLocks;
 use super::owner::{Classes, needs_cleanup, needs_update, owner_of_service, wants_balancer};
 use super::record::Records;
@@ -190,6 +191,7 @@ impl ServiceController {
         };
         let is_new_version = before.resource_version != after.resource_version;
         if needs_update(before, after, classes) || (is_new_version && self.is_to_go(&key, after)) {
+            self.records.amend(&key, |record| record.changes.note());
             self.queue.add_anew(key, Urgency::Change);
         } else if wants_balancer(after, classes) && self.lost_a_write(&key, before, after) {
             self.queue.add(key, Urgency::Refresh);
@@ -266,7 +268,16 @@ impl ServiceController {
         }
         self.resume(&service);
         match owner_of_service(&service, &self.parts.classes) {
-            Some(owner) if !service.deleting => self.ensure(&service, owner, failures).await,
+            Some(owner) if !service.deleting => {
+                if let Some(wait) = self
+                    .records
+                    .update(&service, |record| record.changes.begin())
+                {
+                    self.report_pending(&service, TOO_MANY_CHANGES);
+                    return Verdict::AgainAfter(wait);
+                }
+                self.ensure(&service, owner, failures).await
+            }
             _ if self.is_to_go(key, &service) => self.delete(&service, failures).await,
             _ => {
                 self.records.remove(key);

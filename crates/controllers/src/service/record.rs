@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::LoadBalancerIngress;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use super::change_limit::ChangeLimit;
 use super::spec::Warning;
 use super::targets::follow::NodeUpdate;
 use super::targets::keys::{RemovedSince, TargetKeys};
@@ -64,6 +65,8 @@ pub(super) struct Record {
     pub(super) no_ready_node_since: Option<Instant>,
     /// When it was first seen, until its address is published.
     pub(super) waits_since: Option<Instant>,
+    /// How often its changes are worked on.
+    pub(super) changes: ChangeLimit,
 }
 
 /// What is known of a balancer in one cloud.

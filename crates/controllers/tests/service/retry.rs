@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cloudkeel_api::CloudProvider;
 use cloudkeel_controllers::service::ServiceSettings;
-use cloudkeel_testkit::simulated_cloud::{Fault, Operation, Settings};
+use cloudkeel_testkit::simulated_cloud::{Fault, FaultMatch, Operation, Settings};
 use serde_json::json;
 use tokio::time::Duration;
 
@@ -73,6 +73,29 @@ async fn retry_after_is_honoured_and_counts_as_no_failure() {
     }
     assert_ne!(events[1], events[2], "another cause is another Event");
     assert!(lab.address("web").is_some());
+}
+
+/// Permissions that take effect late, or a token that is being rotated.
+#[tokio::test(start_paused = true)]
+async fn a_credential_that_is_refused_for_seconds_delays_by_seconds() {
+    for status in [401, 403] {
+        let lab = Lab::with_nodes(1).await;
+        lab.serve(1).await;
+        let faults = lab.cloud.faults();
+        faults.always(FaultMatch::any(), Fault::status(status));
+        lab.api.world().delete_service("svc-0");
+        lab.api.world().create_service("web", &json!({}));
+        lab.pass(SECOND * 3).await;
+        for (name, doing) in [("svc-0", "delete"), ("web", "ensure")] {
+            let events = lab.events(name, "SyncLoadBalancerFailed");
+            assert_eq!(events.len(), 1, "{status}: {events:?}");
+            assert!(events[0].contains(doing), "{status}: {events:?}");
+        }
+        lab.cloud.faults().clear();
+        lab.pass(SECOND * 30).await;
+        assert_eq!(lab.api.world().service("svc-0"), None, "{status}");
+        assert!(lab.address("web").is_some(), "{status}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,6 @@
 //! Load balancers: which Service they belong to, how they are found, and which listeners and targets they get.
 
+mod extra_tags;
 mod finder;
 mod listeners;
 mod owner_labels;
@@ -15,6 +16,7 @@ use cloudkeel_api::{
     AnnotationKey, BalancerRef, CloudError, ErrorKind, Failures, Ingress, IpMode, LoadBalancerSpec,
 };
 
+pub use self::extra_tags::ExtraTags;
 pub use self::finder::BalancerFinder;
 pub use self::listeners::{
     HasListenerKey, ListenerChange, ListenerDiff, ListenerKey, diff_listeners,

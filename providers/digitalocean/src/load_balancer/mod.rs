@@ -21,8 +21,7 @@ use cloudkeel_api::{
     OwnedResource, Priority, Problem, ProviderContext, ProxyProtocols, Report, UnknownAnnotation,
 };
 use cloudkeel_toolkit::{
-    CloudBalancer as _, EventRecorder, TaggedBalancer as _, TaggedBalancers, ingress, one_each,
-    through_balancer,
+    CloudBalancer as _, EventRecorder, TaggedBalancers, ingress, one_each, through_balancer,
 };
 
 use self::apply::BUILDING;

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use cloudkeel_toolkit::{CloudBalancer, OwnerTag, SharedRead, TaggedBalancer, TaggedBalancers};
 
-use crate::annotations::LOAD_BALANCER_ID;
+use crate::annotations::{DISOWN, LOAD_BALANCER_ID};
 use crate::wire::LoadBalancer;
 
 pub(super) const TAG: OwnerTag = OwnerTag::new("cloudkeel:");
@@ -20,6 +20,8 @@ pub(crate) fn balancers(cluster: Option<&String>) -> TaggedBalancers<LoadBalance
 }
 
 impl CloudBalancer for LoadBalancer {
+    const DISOWNED_BY: Option<&'static str> = Some(DISOWN.name());
+
     fn id(&self) -> String {
         self.id.clone()
     }
@@ -27,16 +29,16 @@ impl CloudBalancer for LoadBalancer {
     fn name(&self) -> &str {
         &self.settings.name
     }
-}
-
-impl TaggedBalancer for LoadBalancer {
-    fn tags(&self) -> &[String] {
-        &self.settings.tags
-    }
 
     /// Empty until it has one.
     fn addresses(&self) -> Vec<IpAddr> {
         let both = [&self.ip, &self.ipv6].into_iter().flatten();
         both.filter_map(|text| text.parse().ok()).collect()
+    }
+}
+
+impl TaggedBalancer for LoadBalancer {
+    fn tags(&self) -> &[String] {
+        &self.settings.tags
     }
 }

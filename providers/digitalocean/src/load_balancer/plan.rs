@@ -41,11 +41,9 @@ pub(super) fn plan(desired: DesiredState<'_>, have: &Observed) -> Result<Vec<Ste
 
 /// Without its owner tag it is no longer ours. One that never had it needs nothing.
 fn release(balancer: &LoadBalancer) -> Option<Step> {
-    let tag = TAG.among(&balancer.settings.tags)?;
-    Some(Step::Release {
-        id: balancer.id.clone(),
-        tag: tag.clone(),
-    })
+    let tag = TAG.among(&balancer.settings.tags)?.clone();
+    let id = balancer.id.clone();
+    Some(Step::Release { id, tag })
 }
 
 fn present(

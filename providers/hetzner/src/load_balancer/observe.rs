@@ -1,6 +1,7 @@
 //! What is there, whose it is, and what the Service asks for.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -102,6 +103,16 @@ impl CloudBalancer for LoadBalancer {
 
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn addresses(&self) -> Vec<IpAddr> {
+        let public = [self.public_net.ipv4.ip, self.public_net.ipv6.ip];
+        let private = self.private_net.iter().map(|net| net.ip);
+        public.into_iter().flatten().chain(private).collect()
+    }
+
+    fn service_uid(&self) -> Option<&str> {
+        self.labels.get(SERVICE_UID).map(String::as_str)
     }
 }
 

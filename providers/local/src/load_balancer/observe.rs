@@ -1,6 +1,7 @@
 //! What is there, and whose it is.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
@@ -40,6 +41,10 @@ impl CloudBalancer for Balancer {
 
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn addresses(&self) -> Vec<IpAddr> {
+        self.addresses.clone()
     }
 }
 

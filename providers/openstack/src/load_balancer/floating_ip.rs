@@ -56,9 +56,11 @@ impl Floating {
     }
 }
 
-/// Whether a floating IP was made for a Service, by this provider or the Go CCM.
-pub(super) fn is_made_for_service(ip: &FloatingIp) -> bool {
-    ip.description.contains(DESCRIPTION)
+/// Whether a floating IP was made for this Service, by this provider or the Go CCM. One that it only asked for may have been
+/// made for another, whose address it stays.
+pub(super) fn is_made_for(ip: &FloatingIp, balancer_ref: &BalancerRef) -> bool {
+    let made_for = format!("{DESCRIPTION} {} from ", balancer_ref.service);
+    ip.description.contains(&made_for)
 }
 
 pub(super) fn description(balancer_ref: &BalancerRef) -> String {
@@ -84,7 +86,7 @@ impl OpenStackBalancers {
         let is_owner = found.role != Role::Sharer;
         match present {
             Some(ip) if asked.is_internal && is_owner => {
-                let is_deleted = is_made_for_service(ip) && !asked.keep_floating_ip;
+                let is_deleted = is_made_for(ip, &spec.balancer_ref) && !asked.keep_floating_ip;
                 return Ok(if is_deleted {
                     Floating::Delete(ip.clone())
                 } else {

@@ -15,7 +15,7 @@ use self::listeners::{
 use self::network::{delete_floating_ip, floating_steps, group_steps};
 use super::desired::Desired;
 use super::find::sharers;
-use super::floating_ip::{Floating, is_made_for_service};
+use super::floating_ip::{Floating, is_made_for};
 use super::observe::{Found, Observed, Role};
 use super::owner::{NAME_PREFIX, other_services, owned_tags, released_tags, service_name};
 use super::step::{Call, Kind, Part, Step};
@@ -289,15 +289,10 @@ fn remove(found: &Found, name: &str, balancer_ref: &BalancerRef, facts: &Facts) 
         return steps;
     }
     let mut steps = Vec::new();
-    let floating_ip = found
-        .floating_ip
-        .as_ref()
-        .filter(|ip| is_made_for_service(ip));
-    steps.extend(
-        floating_ip
-            .filter(|_| !keeps_floating_ip(balancer_ref))
-            .map(delete_floating_ip),
-    );
+    let floating_ip = found.floating_ip.iter();
+    let floating_ip = floating_ip.filter(|ip| is_made_for(ip, balancer_ref));
+    let deleted = floating_ip.filter(|_| !keeps_floating_ip(balancer_ref));
+    steps.extend(deleted.map(delete_floating_ip));
     let (id, text) = (
         &balancer.id,
         format!("delete load balancer {} ({})", balancer.id, balancer.name),

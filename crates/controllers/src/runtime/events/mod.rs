@@ -4,14 +4,16 @@ mod correlate;
 mod recent;
 mod write;
 
+use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
-use cloudkeel_api::{Event, EventSink, Subject};
+use cloudkeel_api::{Event, EventSink, Subject, one_line};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
+use super::error_text::LONGEST_MESSAGE;
 pub use recent::{RecentEvent, RecentEvents};
 pub use write::write_events;
 
@@ -97,8 +99,11 @@ struct Source {
 }
 
 impl EventSink for Source {
-    fn emit(&self, event: Event) {
+    fn emit(&self, mut event: Event) {
         let source = self.source;
+        if let Cow::Owned(line) = one_line(&event.message, LONGEST_MESSAGE) {
+            event.message = line;
+        }
         let Some(writer) = self.recorder.senders.get(writer_of(&event.subject)) else {
             return;
         };

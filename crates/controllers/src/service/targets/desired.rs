@@ -85,6 +85,7 @@ impl ServiceController {
                 .over(profile.health_check, owner.is_own_config),
         };
         let mut draft = draft(service, targets, &setting)?;
+        draft.spec.balancer_ref.others = self.others(&service.service, &owner.cloud);
         draft.spec.options.keeps_draining = self.inherited_drain(service).is_some();
         let unknown = balancers.unknown_annotations(&service.annotations);
         let unknown = unknown.into_iter().map(Warning::from);
