@@ -9,8 +9,8 @@ use cloudkeel_api::{
     BalancerRef, CloudError, DesiredState, Failures, LoadBalancerSpec, Priority, ServiceRef, names,
 };
 use cloudkeel_toolkit::{
-    BalancerFinder, Capacity, Classified, CloudBalancer, HasListenerKey, Labels, ListenerKey,
-    Namesakes, Owner, ShareableBalancer, SharedList, Sharing, unresolved,
+    BalancerFinder, Capacity, Classified, CloudBalancer, HasListenerKey, ListenerKey, Namesakes,
+    Owner, SHARED_LABEL, ShareableBalancer, SharedList, Sharing, unresolved,
 };
 
 use super::HetznerBalancers;
@@ -81,8 +81,8 @@ pub(super) enum BalancerTypeChange {
 impl ShareableBalancer for LoadBalancer {
     type Target = TargetAt;
 
-    fn labels(&self) -> &Labels {
-        &self.labels
+    fn is_marked_shared(&self) -> bool {
+        self.labels.contains_key(SHARED_LABEL)
     }
 
     fn listener_keys(&self) -> impl Iterator<Item = ListenerKey> {
