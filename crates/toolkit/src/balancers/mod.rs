@@ -10,6 +10,7 @@ mod parts;
 mod shared_list;
 mod sharing;
 mod tagged;
+mod tags;
 mod targets;
 
 use cloudkeel_api::{
@@ -25,8 +26,12 @@ pub use self::owner_labels::{Labels, OwnerLabels, ServiceLabel};
 pub use self::owner_tag::OwnerTag;
 pub use self::ownership::{Candidates, Classified, CloudBalancer, Namesakes, Owner};
 pub use self::shared_list::{PendingLookups, SharedList};
-pub use self::sharing::{SHARED_LABEL, ShareableBalancer, Sharing, check_unchanged, labels_of_new};
+pub use self::sharing::{
+    SHARED_LABEL, SHARED_TAG, ShareableBalancer, Sharing, check_unchanged, labels_of_new,
+    silent_spec,
+};
 pub use self::tagged::{TaggedBalancer, TaggedBalancers};
+pub use self::tags::{TagApi, TagStep, TagSync};
 pub use self::targets::{
     Capacity, DesiredTarget, DesiredTargets, TargetChange, TargetDiff, address_of, instance_of,
     internal_ip,

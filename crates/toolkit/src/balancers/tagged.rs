@@ -29,6 +29,16 @@ pub struct TaggedBalancers<B> {
 }
 
 impl<B: TaggedBalancer> TaggedBalancers<B> {
+    /// Those of an account, as the cluster with this UID sees them.
+    pub fn new(tag: OwnerTag, id_annotation: &'static str, cluster: Option<String>) -> Self {
+        Self {
+            tag,
+            id_annotation,
+            cluster,
+            list: SharedRead::default(),
+        }
+    }
+
     fn labels(&self, balancer: &B) -> Labels {
         self.tag.labels(balancer.tags())
     }

@@ -2,7 +2,10 @@
 
 use std::net::IpAddr;
 
-use cloudkeel_toolkit::{CloudBalancer, OwnerTag, SharedRead, TaggedBalancer, TaggedBalancers};
+use cloudkeel_toolkit::{
+    CloudBalancer, HasListenerKey, ListenerKey, OwnerTag, SHARED_TAG, ShareableBalancer,
+    TaggedBalancer, TaggedBalancers,
+};
 
 use crate::annotations::{DISOWN, LOAD_BALANCER_ID};
 use crate::wire::LoadBalancer;
@@ -11,12 +14,7 @@ pub(super) const TAG: OwnerTag = OwnerTag::new("cloudkeel:");
 
 /// The load balancers of an account, as this cluster sees them.
 pub(crate) fn balancers(cluster: Option<&String>) -> TaggedBalancers<LoadBalancer> {
-    TaggedBalancers {
-        tag: TAG,
-        id_annotation: LOAD_BALANCER_ID.name(),
-        cluster: cluster.cloned(),
-        list: SharedRead::default(),
-    }
+    TaggedBalancers::new(TAG, LOAD_BALANCER_ID.name(), cluster.cloned())
 }
 
 impl CloudBalancer for LoadBalancer {
@@ -40,5 +38,22 @@ impl CloudBalancer for LoadBalancer {
 impl TaggedBalancer for LoadBalancer {
     fn tags(&self) -> &[String] {
         &self.settings.tags
+    }
+}
+
+impl ShareableBalancer for LoadBalancer {
+    type Target = u64;
+
+    fn is_marked_shared(&self) -> bool {
+        self.settings.tags.iter().any(|tag| tag == SHARED_TAG)
+    }
+
+    fn listener_keys(&self) -> impl Iterator<Item = ListenerKey> {
+        let rules = self.settings.forwarding_rules.iter();
+        rules.map(HasListenerKey::listener_key)
+    }
+
+    fn targets(&self) -> impl Iterator<Item = u64> {
+        self.settings.droplet_ids.iter().copied()
     }
 }

@@ -362,3 +362,47 @@ async fn a_token_that_may_not_read_its_account_is_good_for_droplets() {
     let kind = provider.check().await.unwrap_err().kind();
     assert_eq!(kind, ErrorKind::Denied);
 }
+
+#[tokio::test(start_paused = true)]
+async fn certificates_that_cannot_be_listed_are_no_mistake_of_the_service() {
+    let lab = Lab::new(1);
+    let regional = BalancerType::Regional;
+    let provider = lab
+        .provider_with(|config| config.balancer_type = regional)
+        .await;
+    let nodes = lab.nodes(&provider).await;
+    lab.cloud
+        .faults()
+        .always(Operation::ListCertificates, Fault::status(503));
+    let mut desired = spec(&[443], &nodes);
+    annotate(&mut desired, &[("certificate-name", "shop")]);
+    let applied = balancers(&provider).apply(DesiredState::Present(&desired));
+    assert_eq!(applied.await.unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(lab.reported(), Vec::<String>::new());
+    assert_eq!(lab.mutations(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_of_an_internal_load_balancer_stay_whatever_its_annotation_says_later() {
+    let lab = Lab::new(2);
+    let provider = lab.provider().await;
+    let mut nodes = lab.nodes(&provider).await;
+    nodes[0]
+        .addresses
+        .retain(|address| address.kind != AddressKind::ExternalIp);
+    let mut desired = spec(&[80], &nodes);
+    annotate(&mut desired, &[("network", "INTERNAL")]);
+    settle(&provider, &mut desired).await;
+    assert_eq!(lab.balancer().droplet_ids.len(), 2);
+    let key = format!("{}network", crate::lab::PREFIX);
+    desired.balancer_ref.annotations.remove(&key);
+    settle(&provider, &mut desired).await;
+    annotate(&mut desired, &[("network", "internal")]);
+    let failures = unmet(&provider, &desired).await;
+    assert!(
+        failures.message.contains("network: \"internal\""),
+        "{failures:?}"
+    );
+    let balancer = lab.balancer();
+    assert_eq!((balancer.droplet_ids.len(), lab.mutations()), (2, 1));
+}

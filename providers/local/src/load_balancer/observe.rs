@@ -8,8 +8,8 @@ use cloudkeel_api::{
     BalancerRef, CloudError, DesiredState, ErrorKind, LoadBalancerSpec, Priority, ServiceRef,
 };
 use cloudkeel_toolkit::{
-    BalancerFinder, Classified, CloudBalancer, HasListenerKey, Labels, ListenerKey, LookupError,
-    Owner, ShareableBalancer, SharedList, Sharing, balancer_name,
+    BalancerFinder, Classified, CloudBalancer, HasListenerKey, ListenerKey, LookupError, Owner,
+    SHARED_LABEL, ShareableBalancer, SharedList, Sharing, balancer_name,
 };
 
 use super::desired::Desired;
@@ -51,8 +51,8 @@ impl CloudBalancer for Balancer {
 impl ShareableBalancer for Balancer {
     type Target = TargetAt;
 
-    fn labels(&self) -> &Labels {
-        &self.labels
+    fn is_marked_shared(&self) -> bool {
+        self.labels.contains_key(SHARED_LABEL)
     }
 
     fn listener_keys(&self) -> impl Iterator<Item = ListenerKey> {

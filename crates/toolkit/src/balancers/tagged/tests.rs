@@ -42,12 +42,7 @@ impl TaggedBalancer for Balancer {
 }
 
 fn balancers() -> TaggedBalancers<Balancer> {
-    TaggedBalancers {
-        tag: OwnerTag { prefix: "x:" },
-        id_annotation: "x/id",
-        cluster: Some("c-1".to_owned()),
-        list: SharedRead::default(),
-    }
+    TaggedBalancers::new(OwnerTag::new("x:"), "x/id", Some("c-1".to_owned()))
 }
 
 fn balancer_ref(id: Option<&str>) -> BalancerRef {
