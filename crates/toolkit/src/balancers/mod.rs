@@ -26,8 +26,8 @@ pub use self::shared_list::{PendingLookups, SharedList};
 pub use self::sharing::{SHARED_LABEL, ShareableBalancer, Sharing, check_unchanged, labels_of_new};
 pub use self::tagged::{TaggedBalancer, TaggedBalancers};
 pub use self::targets::{
-    Capacity, DesiredTarget, DesiredTargets, TargetChange, TargetDiff, address_of, instance_of,
-    internal_ip,
+    Capacity, DesiredTarget, DesiredTargets, TargetBatch, TargetChange, TargetDiff, address_of,
+    instance_of, internal_ip,
 };
 
 /// Whether the Service itself points at a balancer: by an annotation with its ID, or by an address of its status.
