@@ -106,5 +106,6 @@ pub(crate) fn tag_pairs(text: &str) -> BTreeMap<String, String> {
     pairs
         .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
         .map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()))
+        .filter(|(key, _)| !key.is_empty())
         .collect()
 }
