@@ -82,9 +82,9 @@ pub(super) fn group_names(service: &ServiceRef, cluster_name: &str) -> Vec<Strin
     }
     let digits = (0..16).map(|last| format!("{}{last:x}", service.uid));
     let services = digits.map(|mut uid| {
-        [20, 16, 12, 8]
-            .into_iter()
-            .for_each(|place| uid.insert(place, '-'));
+        for place in [20, 16, 12, 8] {
+            uid.insert(place, '-');
+        }
         let service = service.clone();
         ServiceRef { uid, ..service }
     });

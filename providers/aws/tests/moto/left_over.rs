@@ -1,4 +1,4 @@
-//! What a CCM made for a Service that is gone.
+//! What a CCM made for a Service that is gone, and what balancers leave for others.
 
 use cloudkeel_api::{BalancerRef, LoadBalancerSpec, ResourceKind, ServiceRef};
 use serde_json::json;
@@ -104,4 +104,59 @@ async fn a_group_of_nodes_without_the_clusters_tag_is_closed_again() {
         lab.remove(&spec).await;
         assert_eq!(lab.moto.state().await.unwrap(), before, "{annotations:?}");
     }
+}
+
+/// Its group has the name of the one that the port gets, and another check.
+#[tokio::test(start_paused = true)]
+#[ignore = "needs moto: cargo xtask test --tier aws"]
+async fn a_lost_balancer_is_made_again_beside_its_target_groups() {
+    let lab = Lab::with_nodes(1).await;
+    let before = lab.moto.state().await.unwrap();
+    let check = |path| {
+        [
+            NLB,
+            ("healthcheck-protocol", "http"),
+            ("healthcheck-path", path),
+        ]
+    };
+    let lost = lab.settle(&lab.service(&[80], &check("/old"))).await;
+    let lost = json!([lost.id.unwrap()]);
+    lab.moto.change("lose_balancer", &lost).await.unwrap();
+    let spec = lab.service(&[80], &check("/new"));
+    lab.settle(&spec).await;
+    let after = lab.moto.state().await.unwrap();
+    assert_eq!(after["network"][0]["listeners"][0]["check"]["path"], "/new");
+    assert_eq!(after["target_groups"], json!([]));
+    lab.remove(&spec).await;
+    assert_eq!(lab.moto.state().await.unwrap(), before);
+}
+
+#[tokio::test(start_paused = true)]
+#[ignore = "needs moto: cargo xtask test --tier aws"]
+async fn a_balancer_leaves_the_checks_of_others_open_and_has_its_own_from_its_subnets() {
+    let lab = Lab::with_nodes(1).await;
+    let before = lab.moto.state().await.unwrap();
+    let subnet = lab.moto.facts["subnets"]["public"][0].as_str().unwrap();
+    let shared = [NLB, ("healthcheck-port", "10256")];
+    let narrow = |mut spec: LoadBalancerSpec| {
+        spec.source_ranges = vec!["192.0.2.0/24".parse().unwrap()];
+        spec
+    };
+    let first = narrow(lab.service(&[80], &shared));
+    let second = narrow(other_service(&lab, "second", &shared));
+    let placed = [&shared[..], &[("subnets", subnet)]].concat();
+    lab.settle(&narrow(other_service(&lab, "second", &placed)))
+        .await;
+    // It stays in its subnet, where a new one would be in three.
+    let (_, _, mutating) = lab.counted(lab.settle(&second)).await;
+    assert_eq!(mutating, 0);
+    lab.settle(&first).await;
+    lab.remove(&first).await;
+    let (_, _, mutating) = lab.counted(lab.settle(&second)).await;
+    assert_eq!(
+        mutating, 0,
+        "what the second checks was closed with the first"
+    );
+    lab.remove(&second).await;
+    assert_eq!(lab.moto.state().await.unwrap(), before);
 }

@@ -31,7 +31,7 @@ fn what_cannot_be_checked_or_reached_is_named_and_closes_no_node() {
         spec.listeners[0].node_port = None;
     };
     let nothing = |_: &mut Observed, _: &mut LoadBalancerSpec| {};
-    let cases: [Unmet; 4] = [
+    let cases: [Unmet<'_>; 4] = [
         (
             &[("healthcheck-port", "http")],
             nothing,
