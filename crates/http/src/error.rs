@@ -67,7 +67,6 @@ pub trait ErrorMap: Send + Sync {
     fn classify(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> ApiProblem;
 
     /// The error in a response whose status is 2xx; `None`, as from most clouds, if it is a success.
-    ///
     /// It is called for every successful response, so it should be fast.
     fn classify_success(&self, _headers: &HeaderMap, _body: &[u8]) -> Option<ApiProblem> {
         None
@@ -130,7 +129,7 @@ pub struct Refusal {
 /// # use cloudkeel_api::ErrorKind;
 /// let hetzner = CodeTable::new("/error/code", "/error/message")
 ///     .on("not_found", ErrorKind::NotFound)
-///     .on("locked", ErrorKind::Busy)
+///     .on("resource_locked locked", ErrorKind::Busy)
 ///     .on("uniqueness_error", ErrorKind::AlreadyExists);
 /// let body = br#"{"error":{"code":"locked","message":"server is locked"}}"#;
 /// let problem = hetzner.classify(http::StatusCode::CONFLICT, &http::HeaderMap::new(), body);
@@ -255,10 +254,11 @@ impl CodeTable {
         self
     }
 
-    /// A code and what it means.
+    /// A code and what it means, or several with spaces between them.
     #[must_use]
-    pub fn on(self, code: &'static str, kind: ErrorKind) -> Self {
-        self.row(code, kind, RetryHint::ByKind)
+    pub fn on(self, codes: &'static str, kind: ErrorKind) -> Self {
+        let codes = codes.split_whitespace();
+        codes.fold(self, |it, code| it.row(code, kind, RetryHint::ByKind))
     }
 
     /// Codes that mean the same.

@@ -49,9 +49,9 @@ pub use self::balancers::{
     ExtraTags, HasListenerKey, Labels, ListenerChange, ListenerDiff, ListenerKey, Namesakes, Owner,
     OwnerLabels, OwnerTag, PendingLookups, SHARED_LABEL, SHARED_TAG, ServiceLabel,
     ShareableBalancer, SharedList, Sharing, TagApi, TagStep, TagSync, TaggedBalancer,
-    TaggedBalancers, TargetChange, TargetDiff, address_of, balancer_name, check_unchanged,
-    diff_listeners, ingress, instance_of, internal_ip, is_referenced, is_refusal, labels_of_new,
-    named_balancer, one_each, silent_spec, through_balancer, unresolved,
+    TaggedBalancers, TargetBatch, TargetChange, TargetDiff, address_of, balancer_name,
+    check_unchanged, diff_listeners, ingress, instance_of, internal_ip, is_referenced, is_refusal,
+    labels_of_new, named_balancer, one_each, silent_spec, through_balancer, unresolved,
 };
 pub use self::client::{
     ApiCall, ApiMetrics, Instruments, MetricLabels, MetricNames, MetricsServer, Pages, TokenApi,
@@ -66,9 +66,9 @@ pub use self::instances::{
 pub use self::inventory::{Inventory, ListedResources};
 pub use self::json::{Paging, Resource};
 pub use self::kept::KeptResource;
-pub use self::open_ports::{OpenPorts, PortSource};
-pub use self::provider::{Cloud, CloudFactory, Provider, Session, short_digest};
-pub use self::recent::{LoginGuard, RecentSet};
+pub use self::open_ports::{OpenPorts, PortSource, joined_networks, joined_ports};
+pub use self::provider::{Cloud, CloudFactory, Provider, Session, hex, short_digest};
+pub use self::recent::{LoginGuard, RecentMap, RecentSet};
 pub use self::rest::RestApi;
 pub use self::routes::{
     Nodes, RouteNode, RouteTable, RowChange, TableRoutes, node_by_address, node_by_id,
@@ -84,6 +84,31 @@ pub trait HasId {
 
     /// Its ID.
     fn id(&self) -> Self::Id;
+}
+
+/// Says which field of a resource is its ID.
+///
+/// ```
+/// struct Server {
+///     name: String,
+/// }
+///
+/// cloudkeel_toolkit::has_id!(Server.name: String);
+///
+/// # use cloudkeel_toolkit::HasId as _;
+/// assert_eq!(Server { name: "s-1".to_owned() }.id(), "s-1");
+/// ```
+#[macro_export]
+macro_rules! has_id {
+    ($($resource:ident.$field:ident: $id:ty),+ $(,)?) => {$(
+        impl $crate::HasId for $resource {
+            type Id = $id;
+
+            fn id(&self) -> $id {
+                ::std::clone::Clone::clone(&self.$field)
+            }
+        }
+    )+};
 }
 
 /// What macros of this crate need of others.

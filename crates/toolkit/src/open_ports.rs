@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cloudkeel_api::{Protocol, ServiceFacts};
+use ipnet::IpNet;
 
 /// Ports of Nodes, and from where they are reached.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -54,6 +55,34 @@ impl IntoIterator for OpenPorts {
     fn into_iter(self) -> Self::IntoIter {
         self.0.into_iter()
     }
+}
+
+/// Ranges of ports, in which those that touch each other are one. They are in order.
+///
+/// ```
+/// # use cloudkeel_toolkit::joined_ports;
+/// assert_eq!(joined_ports([(80, 80), (81, 90), (443, 443)]), [(80, 90), (443, 443)]);
+/// ```
+pub fn joined_ports(ranges: impl IntoIterator<Item = (u16, u16)>) -> Vec<(u16, u16)> {
+    let mut joined: Vec<(u16, u16)> = Vec::new();
+    for (from, to) in ranges {
+        match joined.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(from) => *last = to,
+            _ => joined.push((from, to)),
+        }
+    }
+    joined
+}
+
+/// The same for networks: as few as hold exactly the same addresses.
+///
+/// ```
+/// # use cloudkeel_toolkit::joined_networks;
+/// let networks = ["10.0.0.0/25", "10.0.0.128/25", "10.1.0.0/16"].map(|text| text.parse().unwrap());
+/// assert_eq!(joined_networks(&networks).len(), 2);
+/// ```
+pub fn joined_networks(networks: &[IpNet]) -> Vec<IpNet> {
+    IpNet::aggregate(&networks.to_vec())
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Assembles a provider from a name, a session and capabilities, and a factory from a cloud.
 
+use std::fmt::Write as _;
 use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -76,6 +77,17 @@ pub trait Session: Send + Sync + 'static {
 
     /// Logs out, where the cloud keeps sessions.
     async fn close(&self) {}
+}
+
+#[async_trait]
+impl<S: Session> Session for Arc<S> {
+    async fn check(&self) -> Result<ScopeFingerprint, CloudError> {
+        self.as_ref().check().await
+    }
+
+    async fn close(&self) {
+        self.as_ref().close().await;
+    }
 }
 
 /// The health of a credential.
@@ -393,6 +405,20 @@ impl<C: Cloud> ProviderFactory for CloudFactory<C> {
         let provider = Provider::<C>::connect(&config, &context, self.wiring.clone()).await?;
         Ok(Arc::new(provider))
     }
+}
+
+/// Bytes as digits, as digests are written.
+///
+/// ```
+/// assert_eq!(cloudkeel_toolkit::hex(&[0, 171]), "00ab");
+/// ```
+pub fn hex(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for byte in bytes {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
 }
 
 /// Enough of a digest to tell two texts apart, and nothing to guess them from: for fingerprints of credentials.

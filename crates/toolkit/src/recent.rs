@@ -46,6 +46,41 @@ impl<K: Ord> RecentSet<K> {
     }
 }
 
+/// Values that expire, such as what a cloud said of a type of machine.
+#[derive(Debug)]
+pub struct RecentMap<K, V> {
+    expires_after: Duration,
+    values: Mutex<BTreeMap<K, (Instant, V)>>,
+}
+
+impl<K: Ord, V: Clone> RecentMap<K, V> {
+    /// Values expire after this long.
+    pub const fn new(expires_after: Duration) -> Self {
+        Self {
+            expires_after,
+            values: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    /// Sets a value as of now.
+    pub fn insert(&self, key: K, value: V) {
+        self.values().insert(key, (Instant::now(), value));
+    }
+
+    /// The value of the first of these keys that has one.
+    pub fn first_of(&self, keys: &[K]) -> Option<V> {
+        let values = self.values();
+        let mut found = keys.iter().filter_map(|key| values.get(key));
+        found.next().map(|(_, value)| value.clone())
+    }
+
+    fn values(&self) -> MutexGuard<'_, BTreeMap<K, (Instant, V)>> {
+        let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        values.retain(|_, (at, _)| at.elapsed() < self.expires_after);
+        values
+    }
+}
+
 /// Keeps a wrong password from locking an account out: after a refused login, calls fail at once for a while, and
 /// only a few are in flight at any time, since only the first answer shows that the password is wrong.
 #[derive(Debug)]
@@ -108,6 +143,19 @@ mod tests {
         assert!(recent.contains(&1) && !recent.contains(&2));
         tokio::time::advance(MINUTE).await;
         assert!(!recent.contains(&1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_value_is_known_until_it_expires() {
+        let recent = RecentMap::new(MINUTE);
+        recent.insert("b", 2);
+        assert_eq!(recent.first_of(&["a", "b"]), Some(2));
+        tokio::time::advance(MINUTE / 2).await;
+        recent.insert("a", 1);
+        assert_eq!(recent.first_of(&["a", "b"]), Some(1));
+        tokio::time::advance(MINUTE / 2).await;
+        assert_eq!(recent.first_of(&["b"]), None);
+        assert_eq!(recent.first_of(&["b", "a"]), Some(1));
     }
 
     #[tokio::test(start_paused = true)]

@@ -24,8 +24,13 @@ use crate::error::refusals;
 /// How long an answer may take, as in the Go CCM.
 const ATTEMPT: Duration = Duration::from_secs(30);
 
-/// How large a page is, where the caller says so.
-const PAGE: &str = "1000";
+/// As many items as a page of EC2 may have: more is refused.
+fn largest_page(call: &Call) -> u16 {
+    match call.action {
+        "DescribeRouteTables" => 100,
+        _ => 1000,
+    }
+}
 
 /// The account, in one region.
 #[derive(Clone)]
@@ -131,7 +136,8 @@ impl Api {
         path: &'static str,
         priority: Priority,
     ) -> Result<Vec<T>, CloudError> {
-        let call = call.set("MaxResults", PAGE);
+        let page = largest_page(&call);
+        let call = call.set("MaxResults", page);
         self.all(&call, path, priority).await
     }
 }
@@ -182,4 +188,4 @@ pub(crate) fn list_at<T: FromXml>(root: &Element, path: &str) -> Result<Vec<T>, 
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

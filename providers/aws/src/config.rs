@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use cloudkeel_api::{
-    ConfigSource, Documented as _, FlagKey, IpFamily, KeyDoc, Problem, Problems, ProviderInput,
-    Secret,
+    ConfigSource, Documented as _, FlagKey, FlagValues, IpFamily, KeyDoc, Problem, Problems,
+    ProviderInput, Secret,
 };
 use cloudkeel_toolkit::settings::{Ini, by_name};
 use cloudkeel_toolkit::{Setting, Settings, SettingsReader, keywords, settings};
@@ -181,7 +181,6 @@ const BATCHING: FlagKey<bool> = FlagKey::new(
 impl Config {
     /// Reads the settings and reports everything that is wrong with them.
     pub fn read(input: &ProviderInput) -> Result<Self, Problems> {
-        let mut problems = Problems::new();
         let ini = match &input.config {
             ConfigSource::File { text, .. } => Some(Ini::parse(text)?),
             _ => None,
@@ -193,47 +192,30 @@ impl Config {
         let mut config = Self::load(&mut reader);
         config.check(&mut reader);
         config.files = reader.files();
-        let read = reader.finish(());
-        let mut add = |others: &Problems| others.iter().for_each(|p| problems.push(p.clone()));
-        if let Err(others) = read {
-            add(&others);
-        }
-        match ini.as_ref().map(Override::read_all) {
-            Some(Ok(overrides)) => config.overrides = overrides,
-            Some(Err(others)) => add(&others),
-            None => {}
-        }
-        for problem in config.read_flags(input) {
-            problems.push(problem);
-        }
+        let mut problems = Problems::new();
+        problems.note_all(reader.finish(()));
+        let overrides = ini.as_ref().map(Override::read_all);
+        let overrides = overrides.and_then(|read| problems.note_all(read));
+        config.overrides = overrides.unwrap_or_default();
+        config.read_flags(&input.flags, &mut problems);
         problems.into_result()?;
         Ok(config)
     }
 
-    fn read_flags(&mut self, input: &ProviderInput) -> Vec<Problem> {
-        let flags = &input.flags;
-        let mut problems = Vec::new();
-        match TAGS.get(flags) {
-            Ok(Some(tags)) => self.tags = tags,
-            Ok(None) => {}
-            Err(problem) => problems.push(problem),
+    fn read_flags(&mut self, flags: &FlagValues, problems: &mut Problems) {
+        if let Some(Some(tags)) = problems.note(TAGS.get(flags)) {
+            self.tags = tags;
         }
-        match RESOURCES.get(flags) {
-            Ok(Some(given)) if given.iter().any(|resource| resource != "instance") => {
-                let given = given.join(",");
-                problems.push(Problem::unexpected("--resources", given, "`instance`"));
-            }
-            Ok(_) => {}
-            Err(problem) => problems.push(problem),
+        let resources = problems.note(RESOURCES.get(flags)).flatten();
+        let resources = resources.unwrap_or_default();
+        if resources.iter().any(|resource| resource != "instance") {
+            let given = resources.join(",");
+            problems.push(Problem::unexpected("--resources", given, "`instance`"));
         }
-        let others = [
-            RATE.get(flags).err(),
-            BURST.get(flags).err(),
-            SYNCS.get(flags).err(),
-            BATCHING.get(flags).err(),
-        ];
-        problems.extend(others.into_iter().flatten());
-        problems
+        problems.note(RATE.get(flags));
+        problems.note(BURST.get(flags));
+        problems.note(SYNCS.get(flags));
+        problems.note(BATCHING.get(flags));
     }
 
     /// What only shows when settings are seen together.

@@ -28,115 +28,59 @@ fn find<'a>(element: &'a Element, name: &str) -> Option<&'a Element> {
 /// The table of EC2, both load balancing APIs and STS. A code that is not in it goes by its status.
 pub(crate) fn refusals() -> CodeTable {
     CodeTable::read_by(read)
-        .all(NOT_FOUND, ErrorKind::NotFound)
+        .on(NOT_FOUND, ErrorKind::NotFound)
         // What was observed has changed: observe again.
-        .all(CONFLICT, ErrorKind::Conflict)
-        .all(
-            &["InvalidGroup.Duplicate", "DuplicateLoadBalancerName"],
+        .on(CONFLICT, ErrorKind::Conflict)
+        .on(
+            "InvalidGroup.Duplicate DuplicateLoadBalancerName",
             ErrorKind::AlreadyExists,
         )
-        .all(BUSY, ErrorKind::Busy)
-        .all(THROTTLED, ErrorKind::Throttled { retry_after: None })
-        .all(UNAUTHENTICATED, ErrorKind::Unauthenticated)
-        .all(DENIED, ErrorKind::Denied)
-        .all(LIMITS, ErrorKind::LimitExceeded)
-        .all(
-            &["UnsupportedOperation", "InvalidAction"],
-            ErrorKind::Unsupported,
-        )
-        .all(INVALID, ErrorKind::Invalid)
+        .on(BUSY, ErrorKind::Busy)
+        .on(THROTTLED, ErrorKind::Throttled { retry_after: None })
+        .on("RequestTimeout RequestTimeoutException", ErrorKind::Unavailable)
+        .on(UNAUTHENTICATED, ErrorKind::Unauthenticated)
+        .on(DENIED, ErrorKind::Denied)
+        .on(LIMITS, ErrorKind::LimitExceeded)
+        .on("UnsupportedOperation InvalidAction", ErrorKind::Unsupported)
+        .on(INVALID, ErrorKind::Invalid)
 }
 
-const NOT_FOUND: &[&str] = &[
-    "InvalidInstanceID.NotFound",
-    "InvalidGroup.NotFound",
-    "InvalidPermission.NotFound",
-    "InvalidSubnetID.NotFound",
-    "InvalidRouteTableID.NotFound",
-    "InvalidRoute.NotFound",
-    "InvalidVolume.NotFound",
-    "LoadBalancerNotFound",
-    "ListenerNotFound",
-    "TargetGroupNotFound",
-    "PolicyNotFound",
-    // A target of a classic balancer that does not exist, and one of a target group.
-    "InvalidInstance",
-    "InvalidEndPoint",
-    "InvalidTarget",
-];
+/// The last three are targets: of a classic balancer, and of a target group.
+const NOT_FOUND: &str = "\
+    InvalidInstanceID.NotFound InvalidGroup.NotFound InvalidPermission.NotFound InvalidSubnetID.NotFound \
+    InvalidRouteTableID.NotFound InvalidRoute.NotFound InvalidVolume.NotFound LoadBalancerNotFound \
+    ListenerNotFound TargetGroupNotFound PolicyNotFound InvalidInstance InvalidEndPoint InvalidTarget";
 
-const CONFLICT: &[&str] = &[
-    "InvalidPermission.Duplicate",
-    "RouteAlreadyExists",
-    "DuplicateTargetGroupName",
-    "DuplicateListener",
-    "DuplicatePolicyName",
-];
+const CONFLICT: &str = "\
+    InvalidPermission.Duplicate RouteAlreadyExists DuplicateTargetGroupName DuplicateListener \
+    DuplicatePolicyName";
 
-const BUSY: &[&str] = &[
-    "DependencyViolation",
-    "ResourceInUse",
-    "IncorrectState",
-    "IncorrectInstanceState",
-];
+const BUSY: &str = "\
+    DependencyViolation ResourceInUse InvalidGroup.InUse IncorrectState IncorrectInstanceState";
 
-const THROTTLED: &[&str] = &[
-    "RequestLimitExceeded",
-    "Throttling",
-    "ThrottlingException",
-    "RequestThrottled",
-    "TooManyRequestsException",
-];
+/// The last one: load balancing itself is throttled by a service that it needs.
+const THROTTLED: &str = "\
+    RequestLimitExceeded Throttling ThrottlingException ThrottledException RequestThrottled \
+    RequestThrottledException EC2ThrottledException TooManyRequestsException PriorRequestNotComplete \
+    BandwidthLimitExceeded SlowDown DependencyThrottle";
 
-const UNAUTHENTICATED: &[&str] = &[
-    "AuthFailure",
-    "ExpiredToken",
-    "ExpiredTokenException",
-    "RequestExpired",
-    "InvalidClientTokenId",
-    "UnrecognizedClientException",
-    "SignatureDoesNotMatch",
-    "MissingAuthenticationToken",
-    "IncompleteSignature",
-];
+const UNAUTHENTICATED: &str = "\
+    AuthFailure ExpiredToken ExpiredTokenException RequestExpired InvalidClientTokenId \
+    UnrecognizedClientException SignatureDoesNotMatch MissingAuthenticationToken IncompleteSignature";
 
-const DENIED: &[&str] = &[
-    "UnauthorizedOperation",
-    "AccessDenied",
-    "AccessDeniedException",
-    "OptInRequired",
-    "PendingVerification",
-    "Blocked",
-];
+const DENIED: &str = "\
+    UnauthorizedOperation AccessDenied AccessDeniedException OptInRequired PendingVerification Blocked";
 
-const LIMITS: &[&str] = &[
-    "TooManyLoadBalancers",
-    "TooManyListeners",
-    "TooManyPolicies",
-    "TooManyTags",
-    "TooManyTargets",
-    "TooManyTargetGroups",
-    "TooManyCertificates",
-    "TooManyRegistrationsForTargetId",
-    "TooManyUniqueTargetGroupsPerLoadBalancer",
-    "SecurityGroupLimitExceeded",
-    "RulesPerSecurityGroupLimitExceeded",
-    "SecurityGroupsPerInterfaceLimitExceeded",
-    "RouteLimitExceeded",
-    "AddressLimitExceeded",
-    "TagLimitExceeded",
-];
+const LIMITS: &str = "\
+    TooManyLoadBalancers TooManyListeners TooManyPolicies TooManyTags TooManyTargets TooManyTargetGroups \
+    TooManyCertificates TooManyRegistrationsForTargetId TooManyUniqueTargetGroupsPerLoadBalancer \
+    SecurityGroupLimitExceeded RulesPerSecurityGroupLimitExceeded SecurityGroupsPerInterfaceLimitExceeded \
+    RouteLimitExceeded AddressLimitExceeded TagLimitExceeded";
 
 /// Those that must never pass for an absence, whatever their status is.
-const INVALID: &[&str] = &[
-    "InvalidInstanceID.Malformed",
-    "InvalidGroupId.Malformed",
-    "InvalidID",
-    "InvalidParameterValue",
-    "ValidationError",
-    "CertificateNotFound",
-    "SubnetNotFound",
-];
+const INVALID: &str = "\
+    InvalidInstanceID.Malformed InvalidGroupId.Malformed InvalidID InvalidParameterValue ValidationError \
+    CertificateNotFound SubnetNotFound";
 
 #[cfg(test)]
 mod tests {
@@ -203,7 +147,25 @@ mod tests {
                 coded("Throttling"),
                 ErrorKind::Throttled { retry_after: None },
             ),
+            (
+                "throttled by what load balancing needs",
+                400,
+                coded("DependencyThrottle"),
+                ErrorKind::Throttled { retry_after: None },
+            ),
+            (
+                "too slow",
+                400,
+                coded("RequestTimeout"),
+                ErrorKind::Unavailable,
+            ),
             ("in use", 400, coded("DependencyViolation"), ErrorKind::Busy),
+            (
+                "a group in use",
+                400,
+                coded("InvalidGroup.InUse"),
+                ErrorKind::Busy,
+            ),
             (
                 "expired",
                 400,

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cloudkeel_api::{
     Capability, CloudError, Descriptor, Problems, ProvidedController, ProviderContext, ProviderId,
-    ProviderInput, Recognition, ScopeFingerprint,
+    ProviderInput, Recognition,
 };
 pub use cloudkeel_toolkit::Wiring;
 use cloudkeel_toolkit::{
@@ -50,16 +50,6 @@ pub type AwsProvider = Provider<Aws>;
 
 /// Builds providers of AWS.
 pub type AwsFactory = CloudFactory<Aws>;
-
-/// The account, as the provider's session.
-struct InAccount(Arc<Account>);
-
-#[async_trait]
-impl Session for InAccount {
-    async fn check(&self) -> Result<ScopeFingerprint, CloudError> {
-        self.0.check().await
-    }
-}
 
 #[async_trait]
 impl Cloud for Aws {
@@ -107,7 +97,7 @@ impl Cloud for Aws {
         let table = config.route_table_id.clone();
         let routes = AwsRoutes::new(&account, table, &context.cluster.name);
         let tagging = TaggingController::new(&account, &config.tags);
-        let provider = Provider::new(SCHEME, InAccount(Arc::clone(&account)))
+        let provider = Provider::new(SCHEME, Arc::clone(&account))
             .with_instances(ProvenInstances::new(instances, Arc::clone(&context.clock)))
             .with_load_balancers(Some(balancers))
             .with_routes(Some(TableRoutes(routes)))

@@ -11,6 +11,7 @@ use ipnet::IpNet;
 use crate::account::Account;
 use crate::client::Call;
 use crate::id::AwsId;
+use crate::tags::ClusterTag;
 use crate::wire::{self, Ec2Instance};
 
 const CREATE: &str = "create route";
@@ -64,13 +65,27 @@ impl AwsRoutes {
         };
         let api = &self.account.api;
         let found = api.all_of_ec2(call, "routeTableSet/item", Priority::Normal);
-        let found: Vec<wire::RouteTable> = found.await?;
-        <[wire::RouteTable; 1]>::try_from(found).map(|[table]| table).map_err(|found| {
+        the_one(found.await?, self.table.as_ref(), &self.account.cluster)
+    }
+}
+
+/// The one with the cluster's tag, unless the settings name it.
+fn the_one(
+    mut found: Vec<wire::RouteTable>,
+    named: Option<&String>,
+    cluster: &ClusterTag,
+) -> Result<wire::RouteTable, CloudError> {
+    found.retain(|table| named.is_some() || cluster.is_tagged(&table.tags));
+    <[wire::RouteTable; 1]>::try_from(found)
+        .map(|[table]| table)
+        .map_err(|found| {
             let ids: Vec<_> = found.iter().map(|table| table.id.as_str()).collect();
-            let tag = self.account.cluster.key();
-            let message = match (&self.table, ids.as_slice()) {
+            let tag = cluster.key();
+            let message = match (named, ids.as_slice()) {
                 (Some(id), _) => format!("there is no route table {id}: correct RouteTableID"),
-                (None, []) => format!("no route table has the tag {tag}: tag one, or set RouteTableID"),
+                (None, []) => {
+                    format!("no route table has the tag {tag}: tag one, or set RouteTableID")
+                }
                 (None, ids) => format!(
                     "route tables {} all have the tag {tag}: keep it on one, or set RouteTableID",
                     ids.join(", ")
@@ -78,7 +93,6 @@ impl AwsRoutes {
             };
             CloudError::invalid("find route table", message)
         })
-    }
 }
 
 fn row(table: &str, route: &wire::Route) -> Option<Row> {
@@ -235,5 +249,50 @@ impl AwsRoutes {
             .set("DestinationCidrBlock", row.destination)
             .set("InstanceId", id);
         api.send(&call).await.map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Tags;
+
+    #[test]
+    fn the_table_is_the_one_that_is_named_or_has_the_tag_of_this_cluster() {
+        let table = |id: &str, tag: (&str, &str)| wire::RouteTable {
+            id: id.to_owned(),
+            is_main: false,
+            tags: Tags::from([(tag.0.to_owned(), tag.1.to_owned())]),
+            subnets: std::collections::BTreeSet::new(),
+            routes: Vec::new(),
+        };
+        let cluster = ClusterTag {
+            id: "x".to_owned(),
+            has_legacy: true,
+        };
+        let ours = table("t-1", ("kubernetes.io/cluster/x", "owned"));
+        let old = table("t-2", ("KubernetesCluster", "x"));
+        let other = table("t-3", ("KubernetesCluster", "y"));
+        for (case, tables, named, expected) in [
+            ("of two clusters", vec![&ours, &other], None, Ok("t-1")),
+            ("in the old form", vec![&old, &other], None, Ok("t-2")),
+            ("named", vec![&other], Some("t-3"), Ok("t-3")),
+            (
+                "none",
+                vec![&other],
+                None,
+                Err("no route table has the tag"),
+            ),
+            ("two", vec![&ours, &old], None, Err("t-1, t-2 all have")),
+        ] {
+            let tables = tables.into_iter().cloned().collect();
+            let named = named.map(str::to_owned);
+            let found = the_one(tables, named.as_ref(), &cluster);
+            match (found, expected) {
+                (Ok(found), Ok(id)) => assert_eq!(found.id, id, "{case}"),
+                (Err(error), Err(part)) => assert!(error.message().contains(part), "{error}"),
+                (found, _) => panic!("{case}: {found:?}"),
+            }
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! The tagging controller: instances of Nodes get the operator's tags.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use cloudkeel_api::{
     BackgroundContext, BackgroundController, CloudError, ErrorKind, MetadataChanges, NodeFacts,
     ProvidedController, Shared, names,
 };
+use cloudkeel_toolkit::hex;
 use md5::{Digest as _, Md5};
 
 use crate::account::Account;
@@ -51,12 +51,7 @@ fn digest(tags: &Tags) -> String {
         .iter()
         .map(|(key, value)| format!("{key}={value}"))
         .collect();
-    let mut text = String::new();
-    for byte in Md5::digest(pairs.join(",")) {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    hex(&Md5::digest(pairs.join(",")))
 }
 
 impl TaggingController {

@@ -41,7 +41,8 @@ impl ClusterTag {
             None => (key == LEGACY).then(|| (value.clone(), true)),
         };
         let mut found: Vec<_> = own.filter_map(of).collect();
-        found.sort();
+        // The old form beside the new one is written on as well, so it is kept of two.
+        found.sort_by(|one, other| (&one.0, other.1).cmp(&(&other.0, one.1)));
         found.dedup_by(|other, first| other.0 == first.0);
         match <[_; 1]>::try_from(found) {
             Ok([(id, has_legacy)]) => Ok(Self { id, has_legacy }),
@@ -65,10 +66,9 @@ impl ClusterTag {
         format!("{CLUSTER_PREFIX}{}", self.id)
     }
 
-    /// The keys by which EC2 finds everything of the cluster.
-    pub(crate) fn keys(&self) -> Vec<String> {
-        let legacy = self.has_legacy.then(|| LEGACY.to_owned());
-        std::iter::once(self.key()).chain(legacy).collect()
+    /// The keys by which EC2 finds everything that [may be](Self::is_tagged) the cluster's.
+    pub(crate) fn keys(&self) -> [String; 2] {
+        [self.key(), LEGACY.to_owned()]
     }
 
     /// Whether something is for this cluster, alone or together with others.
@@ -121,7 +121,7 @@ mod tests {
             Ok(("a".to_owned(), true))
         );
         let both = [("kubernetes.io/cluster/a", ""), ("KubernetesCluster", "a")];
-        assert_eq!(found(&both).unwrap().0, "a");
+        assert_eq!(found(&both), Ok(("a".to_owned(), true)));
         let two = [
             ("kubernetes.io/cluster/a", ""),
             ("kubernetes.io/cluster/b", ""),
@@ -146,7 +146,10 @@ mod tests {
             (&[("KubernetesCluster", "y")], false),
             (&[("kubernetes.io/cluster/y", "owned")], false),
         ] {
-            assert_eq!(cluster.is_tagged(&tags(pairs)), tagged, "{pairs:?}");
+            let tags = tags(pairs);
+            assert_eq!(cluster.is_tagged(&tags), tagged, "{pairs:?}");
+            let is_found = cluster.keys().iter().any(|key| tags.contains_key(key));
+            assert!(is_found || !tagged, "no filter by key finds {pairs:?}");
         }
     }
 }

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use cloudkeel_api::{CloudError, ErrorKind, Priority, VolumePlace, VolumeRef, Volumes};
-use cloudkeel_toolkit::HasId;
+use cloudkeel_toolkit::has_id;
 use cloudkeel_toolkit::xml::Element;
 use serde_json::Value;
 
 use crate::account::Account;
 use crate::client::{Call, FromXml};
+
+has_id!(Volume.id: String);
 
 const IN_TREE: &str = "awsElasticBlockStore";
 const DRIVER: &str = "ebs.csi.aws.com";
@@ -28,14 +30,6 @@ impl FromXml for Volume {
             id: element.value_at("volumeId")?,
             zone: element.value_at("availabilityZone")?,
         })
-    }
-}
-
-impl HasId for Volume {
-    type Id = String;
-
-    fn id(&self) -> String {
-        self.id.clone()
     }
 }
 

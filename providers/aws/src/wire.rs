@@ -5,11 +5,20 @@ pub(crate) mod network;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cloudkeel_toolkit::HasId;
+use cloudkeel_toolkit::has_id;
 use cloudkeel_toolkit::xml::Element;
 use ipnet::IpNet;
 
 use crate::client::FromXml;
+
+has_id!(
+    Interface.id: String,
+    Ec2Instance.id: String,
+    Subnet.id: String,
+    RouteTable.id: String,
+    Topology.instance: String,
+    SecurityGroup.id: String,
+);
 
 /// Tags of a resource.
 pub(crate) type Tags = BTreeMap<String, String>;
@@ -67,14 +76,6 @@ impl FromXml for Interface {
     }
 }
 
-impl HasId for Interface {
-    type Id = String;
-
-    fn id(&self) -> String {
-        self.id.clone()
-    }
-}
-
 /// An EC2 instance.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Ec2Instance {
@@ -118,14 +119,6 @@ impl FromXml for Ec2Instance {
     }
 }
 
-impl HasId for Ec2Instance {
-    type Id = String;
-
-    fn id(&self) -> String {
-        self.id.clone()
-    }
-}
-
 /// A subnet.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Subnet {
@@ -146,14 +139,6 @@ impl FromXml for Subnet {
     }
 }
 
-impl HasId for Subnet {
-    type Id = String;
-
-    fn id(&self) -> String {
-        self.id.clone()
-    }
-}
-
 /// A route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Route {
@@ -169,6 +154,7 @@ pub(crate) struct Route {
 pub(crate) struct RouteTable {
     pub(crate) id: String,
     pub(crate) is_main: bool,
+    pub(crate) tags: Tags,
     pub(crate) subnets: BTreeSet<String>,
     pub(crate) routes: Vec<Route>,
 }
@@ -186,17 +172,10 @@ impl FromXml for RouteTable {
         Ok(Self {
             id: element.value_at("routeTableId")?,
             is_main: mains.iter().any(|main| main == "true"),
+            tags: ec2_tags(element),
             subnets: texts(element, "associationSet/item/subnetId"),
             routes: element.all_at("routeSet/item").map(route).collect(),
         })
-    }
-}
-
-impl HasId for RouteTable {
-    type Id = String;
-
-    fn id(&self) -> String {
-        self.id.clone()
     }
 }
 
@@ -232,14 +211,6 @@ impl FromXml for Topology {
             instance: element.value_at("instanceId")?,
             nodes: texts(element, "networkNodeSet/item"),
         })
-    }
-}
-
-impl HasId for Topology {
-    type Id = String;
-
-    fn id(&self) -> String {
-        self.instance.clone()
     }
 }
 
@@ -287,14 +258,6 @@ impl FromXml for SecurityGroup {
             tags: ec2_tags(element),
             rules,
         })
-    }
-}
-
-impl HasId for SecurityGroup {
-    type Id = String;
-
-    fn id(&self) -> String {
-        self.id.clone()
     }
 }
 

@@ -6,9 +6,11 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use cloudkeel_api::InstanceState;
 use cloudkeel_toolkit::json::null_as_default;
-use cloudkeel_toolkit::{HasId, resources};
+use cloudkeel_toolkit::{has_id, resources};
 use ipnet::{IpNet, Ipv6Net};
 use serde::{Deserialize, Serialize};
+
+has_id!(RobotServer.number: u64);
 
 pub(crate) use self::balancer::{
     Action, ActionError, AlgorithmField, BalancerType, Certificate, Issuance, LoadBalancer,
@@ -117,14 +119,6 @@ pub(crate) struct RobotServer {
     /// Another call shows it.
     #[serde(skip)]
     pub(crate) state: InstanceState,
-}
-
-impl HasId for RobotServer {
-    type Id = u64;
-
-    fn id(&self) -> u64 {
-        self.number
-    }
 }
 
 impl RobotServer {

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use cloudkeel_toolkit::HasId;
+use cloudkeel_toolkit::has_id;
 use cloudkeel_toolkit::xml::Element;
 
 use crate::id::VmUuid;
 use crate::instances::zone::Zone;
+
+has_id!(Vm.uuid: VmUuid);
 
 /// A reference to an object of the inventory, such as `VirtualMachine:vm-42`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -198,14 +200,6 @@ pub(crate) struct VmDetails {
 pub(crate) struct GuestNic {
     pub(crate) network: String,
     pub(crate) addresses: Vec<String>,
-}
-
-impl HasId for Vm {
-    type Id = VmUuid;
-
-    fn id(&self) -> VmUuid {
-        self.uuid
-    }
 }
 
 impl Vm {

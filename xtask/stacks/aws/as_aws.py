@@ -92,18 +92,20 @@ EC2Response.describe_instance_topology = describe_instance_topology
 
 
 def add_pages(owner, action, key, size, token, following, most):
-    """moto returns these lists whole, whatever page is asked for."""
+    """moto returns these lists whole, whatever page is asked for. AWS refuses pages that are too large."""
     @patch(owner, action)
     def page(original, self):
+        if int(self._get_param(size) or most) > most:
+            raise EC2ClientError("InvalidParameterValue", f"Value ( {self._get_param(size)} ) for parameter {size} is invalid")
         items = list(original(self).result[key])
         start = int(self._get_param(token) or 0)
         end = start + int(self._get_param(size) or most)
         return ActionResult({key: items[start:end], following: str(end) if end < len(items) else None})
 
 
-for listed, list_key in (("security_groups", "SecurityGroups"), ("subnets", "Subnets"), ("route_tables", "RouteTables"),
-                         ("network_interfaces", "NetworkInterfaces")):
-    add_pages(EC2Response, f"describe_{listed}", list_key, "MaxResults", "NextToken", "NextToken", 1000)
+for listed, list_key, largest in (("security_groups", "SecurityGroups", 1000), ("subnets", "Subnets", 1000),
+                                  ("route_tables", "RouteTables", 100), ("network_interfaces", "NetworkInterfaces", 1000)):
+    add_pages(EC2Response, f"describe_{listed}", list_key, "MaxResults", "NextToken", "NextToken", largest)
 for listed, list_key in (("target_groups", "TargetGroups"), ("listeners", "Listeners")):
     add_pages(ELBV2Response, f"describe_{listed}", list_key, "PageSize", "Marker", "NextMarker", 400)
 

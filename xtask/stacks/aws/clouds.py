@@ -167,6 +167,14 @@ class Cloud:
         gateways = self.ec2.describe_internet_gateways()
         self.ec2.create_route(self.table, destination, gateway_id=gateways[-1].id)
 
+    def lose_balancer(self, balancer):
+        """As another client deletes it: its target groups stay."""
+        self.elbv2.delete_load_balancer(balancer)
+
+    def untag_nodes(self):
+        """The group of the Nodes, which is their only one, has no tag of the cluster."""
+        self.ec2.delete_tags([self.nodes], dict.fromkeys(OWNED))
+
     def protect(self, balancer):
         self.elbv2.load_balancers[balancer].attrs["deletion_protection.enabled"] = "true"
 

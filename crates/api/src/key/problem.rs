@@ -87,6 +87,11 @@ impl Problems {
         read.map_err(|problem| self.push(problem)).ok()
     }
 
+    /// Records all problems of a failed read and continues without a value.
+    pub fn note_all<T>(&mut self, read: Result<T, Self>) -> Option<T> {
+        read.map_err(|others| self.0.extend(others.0)).ok()
+    }
+
     /// Records all of another's, with a path before their keys.
     pub fn extend_under(&mut self, place: &str, others: Self) {
         self.0.extend(others.0.into_iter().map(|problem| Problem {

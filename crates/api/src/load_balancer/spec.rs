@@ -19,7 +19,8 @@ pub struct ServiceRef {
     pub namespace: String,
     /// `metadata.name`
     pub name: String,
-    /// `metadata.uid`: the owner label by which its balancer is recognised.
+    /// `metadata.uid`: the owner label by which its balancer is recognised. Empty of a Service that is gone, if what it left
+    /// does not tell.
     pub uid: String,
 }
 
@@ -32,6 +33,14 @@ impl ServiceRef {
         let digits = |uid: &str| uid.replace('-', "");
         let own = digits(&self.uid);
         self.uid == uid || own.len() == DIGITS_IN_NAME && digits(uid).starts_with(&own)
+    }
+
+    /// Whether this is that Service: by its UID, or if that is not known, by its name.
+    pub fn is(&self, service: &Self) -> bool {
+        if self.uid.is_empty() {
+            return (&self.namespace, &self.name) == (&service.namespace, &service.name);
+        }
+        self.has_uid(&service.uid)
     }
 
     /// The name that upstream gives a balancer: `a`, then the UID without dashes, 32 bytes in all.
@@ -315,5 +324,36 @@ mod tests {
         );
         assert_eq!(service.default_balancer_name().len(), 32);
         assert_eq!(service.to_string(), "default/web");
+    }
+
+    #[test]
+    fn a_service_is_known_by_its_uid_or_if_that_is_not_known_by_its_name() {
+        let service = |name: &str, uid: &str| ServiceRef {
+            namespace: "default".into(),
+            name: name.into(),
+            uid: uid.into(),
+        };
+        let whole = "12345678-1234-1234-1234-123456789abc";
+        let live = service("web", whole);
+        for (case, name, uid, expected) in [
+            ("itself", "web", whole, true),
+            (
+                "its predecessor",
+                "web",
+                "22345678-1234-1234-1234-123456789abc",
+                false,
+            ),
+            (
+                "by what a name has room for",
+                "renamed",
+                "123456781234123412341234567 89ab",
+                true,
+            ),
+            ("by name", "web", "", true),
+            ("another name", "shop", "", false),
+        ] {
+            let found = service(name, &uid.replace(' ', ""));
+            assert_eq!(found.is(&live), expected, "{case}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use cloudkeel_api::{ErrorKind, OwnedResource, ResourceKind};
+use cloudkeel_api::{ErrorKind, OwnedResource, ResourceKind, ServiceRef};
 use tracing::{debug, warn};
 
 use super::controller::ServiceController;
@@ -50,10 +50,10 @@ impl ServiceController {
     fn is_orphan(&self, cloud: &str, resource: &OwnedResource, owned: &Owned<'_>) -> bool {
         let service = resource.service.as_ref();
         let key = service.map(ToString::to_string).unwrap_or_default();
-        let is_its = |uid: &str| service.is_some_and(|service| service.has_uid(uid));
+        let is_its = |known: &ServiceRef| service.is_some_and(|service| service.is(known));
         let is_known = self.records.read(&key, |record| {
             let mut clouds = record.clouds();
-            is_its(&record.seen.service.uid) && clouds.any(|known| known == cloud)
+            is_its(&record.seen.service) && clouds.any(|known| known == cloud)
         });
         if is_known == Some(true) {
             return false;
@@ -61,7 +61,7 @@ impl ServiceController {
         let (kind, id) = (resource.kind.as_str(), &resource.id);
         let classes = &self.parts.classes;
         let current = self.parts.services.get(&key);
-        if let Some(current) = current.filter(|current| is_its(&current.service.uid)) {
+        if let Some(current) = current.filter(|current| is_its(&current.service)) {
             let owner = owner_of_service(&current, classes);
             // One that is being deleted is cleaned up here.
             if current.deleting || owner.is_some_and(|owner| owner.cloud == cloud) {

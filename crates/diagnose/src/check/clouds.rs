@@ -138,7 +138,7 @@ fn orphans(snapshot: &Snapshot, cloud: &CloudState) -> Vec<Finding> {
         let made_for = resource.service.as_ref();
         let made_for = made_for.and_then(|it| {
             let mut services = services.iter();
-            services.find(|service| it.has_uid(&service.view.service.uid))
+            services.find(|service| it.is(&service.view.service))
         });
         made_for.is_some_and(|it| it.view.deleting || it.owner.as_ref() == Some(&cloud.name))
     };

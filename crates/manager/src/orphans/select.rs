@@ -14,15 +14,15 @@ pub(crate) struct Group {
     pub(crate) resources: Vec<OwnedResource>,
 }
 
-/// The resources in a list whose Service is gone, Service by Service. `existing` are the UIDs of all Services of the
-/// cluster: whatever one of them has is the manager's to change or to remove.
-pub(crate) fn orphaned(owned: &[OwnedResource], existing: &BTreeSet<String>) -> Vec<Group> {
+/// The resources in a list whose Service is gone, Service by Service. `existing` are all Services of the cluster: whatever
+/// one of them has is the manager's to change or to remove.
+pub(crate) fn orphaned(owned: &[OwnedResource], existing: &BTreeSet<ServiceRef>) -> Vec<Group> {
     let mut groups = BTreeMap::<Option<ServiceRef>, Vec<OwnedResource>>::new();
     for resource in owned {
         let service = resource.service.clone();
         if service
             .as_ref()
-            .is_some_and(|service| existing.iter().any(|uid| service.has_uid(uid)))
+            .is_some_and(|service| existing.iter().any(|one| service.is(one)))
         {
             continue;
         }
@@ -51,28 +51,34 @@ mod tests {
 
     use super::*;
 
-    fn resource(kind: ResourceKind, id: &str, uid: Option<&str>) -> OwnedResource {
+    fn service(name: &str, uid: &str) -> ServiceRef {
+        ServiceRef {
+            namespace: "default".into(),
+            name: name.into(),
+            uid: uid.into(),
+        }
+    }
+
+    fn resource(kind: ResourceKind, id: &str, of: Option<(&str, &str)>) -> OwnedResource {
         OwnedResource {
             kind,
             id: id.into(),
             name: format!("name-{id}"),
-            service: uid.map(|uid| ServiceRef {
-                namespace: "default".into(),
-                name: "web".into(),
-                uid: uid.into(),
-            }),
+            service: of.map(|(name, uid)| service(name, uid)),
         }
     }
 
     #[test]
     fn only_what_no_service_has_by_its_uid_is_orphaned() {
         let owned = [
-            resource(ResourceKind::LoadBalancer, "1", Some("present")),
-            resource(ResourceKind::LoadBalancer, "2", Some("gone")),
-            resource(ResourceKind::Address, "3", Some("gone")),
+            resource(ResourceKind::LoadBalancer, "1", Some(("web", "present"))),
+            resource(ResourceKind::LoadBalancer, "2", Some(("web", "gone"))),
+            resource(ResourceKind::Address, "3", Some(("web", "gone"))),
             resource(ResourceKind::SecurityGroup, "4", None),
+            resource(ResourceKind::TargetGroup, "5", Some(("web", ""))),
+            resource(ResourceKind::TargetGroup, "6", Some(("shop", ""))),
         ];
-        let groups = orphaned(&owned, &BTreeSet::from(["present".to_owned()]));
+        let groups = orphaned(&owned, &BTreeSet::from([service("web", "present")]));
         let ids: Vec<(Option<&str>, Vec<&str>)> = groups
             .iter()
             .map(|group| {
@@ -83,7 +89,12 @@ mod tests {
                 )
             })
             .collect();
-        assert_eq!(ids, [(None, vec!["4"]), (Some("gone"), vec!["2", "3"])]);
+        let expected = [
+            (None, vec!["4"]),
+            (Some(""), vec!["6"]),
+            (Some("gone"), vec!["2", "3"]),
+        ];
+        assert_eq!(ids, expected);
     }
 
     #[test]

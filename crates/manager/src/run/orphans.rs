@@ -157,9 +157,9 @@ impl Command<'_> {
         Ok(views)
     }
 
-    /// What no Service has by its UID.
+    /// What no Service has.
     async fn orphans(&self, services: &[ServiceView]) -> Found {
-        let existing: BTreeSet<_> = services.iter().map(|it| it.service.uid.clone()).collect();
+        let existing: BTreeSet<_> = services.iter().map(|it| it.service.clone()).collect();
         let mut found = Found::default();
         for cloud in self.clouds {
             for group in self.owned_groups(cloud, &existing, &mut found).await {
@@ -186,7 +186,7 @@ impl Command<'_> {
             // What a Service has in a cloud that does not serve it is found by its labels.
             let served = served
                 .iter()
-                .map(|service| service.service.uid.clone())
+                .map(|service| service.service.clone())
                 .collect();
             for group in self.owned_groups(cloud, &served, &mut found).await {
                 self.add_group(cloud, group, &mut found).await;
@@ -199,7 +199,7 @@ impl Command<'_> {
     async fn owned_groups(
         &self,
         cloud: &Cloud,
-        known: &BTreeSet<String>,
+        known: &BTreeSet<ServiceRef>,
         found: &mut Found,
     ) -> Vec<Group> {
         let provider = cloud.provider();
@@ -466,7 +466,7 @@ impl ServiceCheck for FreshServices {
         let found = services.list(&only).await;
         let found = found
             .map_err(|error| format!("cannot read Service {service}: {}", ErrorText(&error)))?;
-        let mut uids = found.items.iter().map(|it| it.metadata.uid.as_deref());
-        Ok(uids.any(|uid| uid.is_some_and(|uid| service.has_uid(uid))))
+        let mut found = found.items.iter().map(|it| ServiceView::of(it).service);
+        Ok(found.any(|found| service.is(&found)))
     }
 }

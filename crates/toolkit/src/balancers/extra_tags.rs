@@ -32,7 +32,7 @@ impl KeyValue for ExtraTags {
         let pairs = pairs.filter(|pair| !pair.is_empty());
         let pairs = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
         let tags = pairs.map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()));
-        let tags: Labels = tags.collect();
+        let tags: Labels = tags.filter(|(key, _)| !key.is_empty()).collect();
         match tags.keys().find(|key| is_reserved(key)) {
             Some(key) => Err(format!(
                 "tags other than {key:?}, which says whose the load balancer is"

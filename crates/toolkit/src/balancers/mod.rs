@@ -33,8 +33,8 @@ pub use self::sharing::{
 pub use self::tagged::{TaggedBalancer, TaggedBalancers};
 pub use self::tags::{TagApi, TagStep, TagSync};
 pub use self::targets::{
-    Capacity, DesiredTarget, DesiredTargets, TargetChange, TargetDiff, address_of, instance_of,
-    internal_ip,
+    Capacity, DesiredTarget, DesiredTargets, TargetBatch, TargetChange, TargetDiff, address_of,
+    instance_of, internal_ip,
 };
 
 /// Whether the Service itself points at a balancer: by an annotation with its ID, or by an address of its status.

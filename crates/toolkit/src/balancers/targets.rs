@@ -102,6 +102,40 @@ pub struct TargetDiff<T> {
     pub left_out: Vec<String>,
 }
 
+/// Targets that one call adds or removes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TargetBatch<T> {
+    /// They are missing.
+    Add(Vec<T>),
+    /// They are not wanted.
+    Remove(Vec<T>),
+}
+
+impl<T: Clone> TargetDiff<T> {
+    /// The changes in calls of at most this many targets: what fits, what goes, and what takes its places. Of a cloud that
+    /// drains what it removes.
+    pub fn batches(&self, most: usize) -> Vec<TargetBatch<T>> {
+        let (mut first, mut removed, mut then) = (Vec::new(), Vec::new(), Vec::new());
+        for change in &self.changes {
+            let (list, target) = match change {
+                TargetChange::Add { target, .. } if removed.is_empty() => (&mut first, target),
+                TargetChange::Add { target, .. } => (&mut then, target),
+                TargetChange::Remove { target, .. } => (&mut removed, target),
+                TargetChange::Drain(_) => continue,
+            };
+            list.push(target.clone());
+        }
+        let add = |chunk: &[T]| TargetBatch::Add(chunk.to_vec());
+        let remove = |chunk: &[T]| TargetBatch::Remove(chunk.to_vec());
+        let first = first.chunks(most).map(add);
+        let removed = removed.chunks(most).map(remove);
+        first
+            .chain(removed)
+            .chain(then.chunks(most).map(add))
+            .collect()
+    }
+}
+
 impl<T> TargetDiff<T> {
     /// What a balancer with this limit cannot meet, for [`Report::unmet`](cloudkeel_api::Report::unmet).
     pub fn over_limit(&self, limit: usize) -> Option<Failures> {

@@ -358,6 +358,8 @@ impl<'a> SettingsReader<'a> {
         let text = match T::TYPE {
             list if list == Vec::<String>::TYPE => values.join(","),
             bool if bool == <bool as KeyValue>::TYPE => Ini::go_bool(last).to_owned(),
+            // In Go they are texts: an empty one is the default.
+            _ if last.is_empty() && !T::CHOICES.is_empty() => return default_of(setting),
             _ => (*last).to_owned(),
         };
         self.parse(key, &text)

@@ -3,7 +3,8 @@ use cloudkeel_http::testing::{Reply, Script};
 use super::*;
 use crate::wire::Subnet;
 
-fn api(replies: impl IntoIterator<Item = Reply>) -> (Api, Arc<Script>) {
+/// All services in one, which answers like this.
+pub(crate) fn api(replies: impl IntoIterator<Item = Reply>) -> (Api, Arc<Script>) {
     let script = Script::new(replies);
     let client = Client::builder("https://ec2.example.com")
         .transport(Arc::<Script>::clone(&script))
@@ -11,7 +12,8 @@ fn api(replies: impl IntoIterator<Item = Reply>) -> (Api, Arc<Script>) {
         .retry(RetryPolicy::never())
         .build()
         .unwrap();
-    let clients = BTreeMap::from([(Service::Ec2, client)]);
+    let clients = Service::ALL.map(|service| (service, client.clone()));
+    let clients = BTreeMap::from(clients);
     let clients = Arc::new(clients);
     (Api { clients }, script)
 }
@@ -44,6 +46,26 @@ async fn a_list_is_read_to_its_last_page() {
     let found = subnets([page(&["s-1", "s-2"], "t"), page(&["s-3"], "")]).await;
     let ids: Vec<_> = found.unwrap().iter().map(HasId::id).collect();
     assert_eq!(ids, ["s-1", "s-2", "s-3"]);
+}
+
+/// EC2 refuses a page of more.
+#[tokio::test]
+async fn no_page_is_larger_than_ec2_allows() {
+    for (action, page) in [("DescribeSubnets", 1000), ("DescribeRouteTables", 100)] {
+        let (api, script) = api([Reply::text(
+            200,
+            format!("<{action}Response><s/></{action}Response>"),
+        )]);
+        let call = Call::ec2(action);
+        let all: Vec<Subnet> = api
+            .all_of_ec2(call, "s/item", Priority::Normal)
+            .await
+            .unwrap();
+        assert_eq!(all, []);
+        let seen = script.seen();
+        let body = String::from_utf8_lossy(seen[0].body());
+        assert!(body.ends_with(&format!("MaxResults={page}")), "{body}");
+    }
 }
 
 #[tokio::test]

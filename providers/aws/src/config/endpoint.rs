@@ -36,18 +36,15 @@ impl Override {
     pub(super) fn read_all(ini: &Ini) -> Result<Vec<Self>, Problems> {
         let (mut found, mut problems) = (Vec::<Self>::new(), Problems::new());
         for section in ini.sections(SECTION) {
-            match Self::read(section) {
-                Ok(one)
-                    if found
-                        .iter()
-                        .any(|o| (&o.service, &o.region) == (&one.service, &one.region)) =>
-                {
-                    let message = format!("{} in {} is there twice", one.service, one.region);
-                    problems.push(Problem::new(place(section), message));
-                }
-                Ok(one) => found.push(one),
-                Err(problem) => problems.push(problem),
+            let Some(one) = problems.note(Self::read(section)) else {
+                continue;
+            };
+            let is_same = |o: &Self| (&o.service, &o.region) == (&one.service, &one.region);
+            if found.iter().any(is_same) {
+                let message = format!("{} in {} is there twice", one.service, one.region);
+                problems.push(Problem::new(place(section), message));
             }
+            found.push(one);
         }
         problems.into_result()?;
         Ok(found)

@@ -53,6 +53,9 @@ fn the_file_of_the_go_ccm_is_read() {
         ("http://127.0.0.1:5000", "us-west-2")
     );
     assert_eq!(config.metadata_endpoint(), Some("http://127.0.0.1:5001"));
+    let empty =
+        "[Global]\nNLBSecurityGroupMode =\nClusterServiceLoadBalancerHealthProbeMode = \"\"\n";
+    assert_eq!(Config::read(&file(empty)).unwrap(), Config::default());
     let defaults = Config::read(&ProviderInput::default()).unwrap();
     assert_eq!(defaults, Config::default());
     assert!(!defaults.is_off_instance());

@@ -1,12 +1,11 @@
 //! Labels that say where an instance is: the ID of its zone, and the layers of the network above it.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use cloudkeel_api::{CloudError, ErrorKind, Instance, Priority};
+use cloudkeel_toolkit::RecentMap;
 use regex::Regex;
-use tokio::time::Instant;
 
 use crate::account::Account;
 use crate::client::Call;
@@ -30,14 +29,14 @@ pub(crate) struct TopologyLabels {
     /// Types whose Nodes wait for their labels.
     mandatory: Option<Regex>,
     /// By instance, by type, or of the whole region: its layers, which may be none.
-    known: Mutex<BTreeMap<String, (Instant, Vec<String>)>>,
+    known: RecentMap<String, Vec<String>>,
 }
 
 impl TopologyLabels {
     pub(crate) fn new(pattern: &str) -> Self {
         Self {
             mandatory: Regex::new(pattern).ok(),
-            known: Mutex::default(),
+            known: RecentMap::new(REMEMBERED),
         }
     }
 
@@ -119,20 +118,15 @@ impl TopologyLabels {
     }
 
     fn remember(&self, key: &str, layers: Vec<String>) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|_, (at, _)| at.elapsed() < REMEMBERED);
-        known.insert(key.to_owned(), (Instant::now(), layers));
+        self.known.insert(key.to_owned(), layers);
     }
 
     /// The layers above an instance, if they are known or known not to exist.
     fn place_of(&self, instance: &Instance) -> Option<Vec<String>> {
         let id = AwsId::read_instance(&instance.id);
         let of_type = instance.instance_type.clone().unwrap_or_default();
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let keys = [id.unwrap_or_default(), of_type, REGION.to_owned()];
-        let mut found = keys.iter().filter_map(|key| known.get(key));
-        let fresh = found.find(|(at, _)| at.elapsed() < REMEMBERED);
-        fresh.map(|(_, layers)| layers.clone())
+        self.known.first_of(&keys)
     }
 }
 

@@ -75,8 +75,7 @@ pub(super) fn check(desired: &Desired, facts: &Facts) -> Option<ClassicCheck> {
         .map_or(default.to_owned(), str::to_uppercase);
     let node_port = first.node_port.unwrap_or_default();
     let port = match asked.port.as_deref() {
-        Some("traffic-port") => node_port,
-        Some(number) => number.parse().unwrap_or(node_port),
+        Some(text) => text.parse().unwrap_or(node_port),
         None => neutral.port.unwrap_or(node_port),
     };
     let is_http = protocol.starts_with("HTTP");
@@ -114,35 +113,19 @@ pub(super) fn attributes(desired: &Desired) -> ClassicAttributes {
 
 /// What is not asked for is left as it is; the details of a log count only while there is one.
 pub(super) fn is_met(want: &ClassicAttributes, have: &ClassicAttributes) -> bool {
-    fn is<T: PartialEq>(want: Option<&T>, have: Option<&T>) -> bool {
-        want.is_none() || want == have
-    }
-    let log = !want.access_log
-        || is(
-            want.access_log_bucket.as_ref(),
-            have.access_log_bucket.as_ref(),
-        ) && is(
-            want.access_log_prefix.as_ref(),
-            have.access_log_prefix.as_ref(),
-        ) && is(
-            want.access_log_interval.as_ref(),
-            have.access_log_interval.as_ref(),
-        );
-    let draining = !want.draining
-        || is(
-            want.draining_timeout.as_ref(),
-            have.draining_timeout.as_ref(),
-        );
-    log && draining
-        && (
-            want.access_log,
-            want.draining,
-            want.cross_zone,
-            want.idle_timeout,
-        ) == (
-            have.access_log,
-            have.draining,
-            have.cross_zone,
-            have.idle_timeout,
-        )
+    let is_logged = want.access_log;
+    let kept = |want: &Option<String>, have: &Option<String>| {
+        let want = want.clone().filter(|_| is_logged);
+        want.or_else(|| have.clone())
+    };
+    let interval = want.access_log_interval.filter(|_| is_logged);
+    let timeout = want.draining_timeout.filter(|_| want.draining);
+    let expected = ClassicAttributes {
+        access_log_bucket: kept(&want.access_log_bucket, &have.access_log_bucket),
+        access_log_prefix: kept(&want.access_log_prefix, &have.access_log_prefix),
+        access_log_interval: interval.or(have.access_log_interval),
+        draining_timeout: timeout.or(have.draining_timeout),
+        ..want.clone()
+    };
+    expected == *have
 }

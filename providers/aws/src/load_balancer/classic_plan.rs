@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use cloudkeel_api::CloudError;
+use cloudkeel_toolkit::TargetBatch;
 
 use super::Facts;
 use super::classic::{attributes, check, group_name, is_met, listeners};
@@ -131,21 +132,21 @@ fn update(desired: &Desired, classic: &Classic, have: &Observed, facts: &Facts) 
 
 fn change_targets(classic: &Classic, have: &Observed) -> Vec<Step> {
     let name = &classic.balancer.name;
-    let changes = have.targets.changes(classic.balancer.instances.clone());
     let call = |action: &'static str, ids: &[String]| {
         on(action, name).each("Instances", ids, |id| vec![("InstanceId", id.clone())])
     };
-    let register = |ids: &[String]| {
-        let text = format!("register {}", ids.join(", "));
-        Step::add(text, call("RegisterInstancesWithLoadBalancer", ids))
-    };
-    let deregister = changes.removed.chunks(BATCH).map(|ids| {
-        let text = format!("deregister {}", ids.join(", "));
-        Step::remove(text, call("DeregisterInstancesFromLoadBalancer", ids))
+    let diff = have.targets.diff(classic.balancer.instances.clone());
+    let steps = diff.batches(BATCH).into_iter().map(|batch| match batch {
+        TargetBatch::Add(ids) => {
+            let text = format!("register {}", ids.join(", "));
+            Step::add(text, call("RegisterInstancesWithLoadBalancer", &ids))
+        }
+        TargetBatch::Remove(ids) => {
+            let text = format!("deregister {}", ids.join(", "));
+            Step::remove(text, call("DeregisterInstancesFromLoadBalancer", &ids))
+        }
     });
-    let first = changes.added.chunks(BATCH).map(register);
-    let then = changes.added_then.chunks(BATCH).map(register);
-    first.chain(deregister).chain(then).collect()
+    steps.collect()
 }
 
 /// A port cannot be changed, only removed and made again.
@@ -311,7 +312,7 @@ fn change_groups(
     if !facts.disable_ingress {
         steps.extend(open_nodes(&lb_group, have));
     }
-    if let (Some(own), LbGroup::Given(_)) = (named, &lb_group) {
+    if let Some(own) = named.filter(|own| !set.contains(&own.id)) {
         // It was replaced by others.
         steps.extend(security::remove_group(own, &have.groups, "groups"));
     }

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use cloudkeel_api::{
-    Affinity, BalancerRef, CloudError, ErrorKind, HealthCheck, HealthProbe, Ingress, Listener,
-    LoadBalancerSpec, Protocol, ProxyProtocol, TrafficPolicy, names,
+    BalancerRef, CloudError, ErrorKind, HealthCheck, HealthProbe, Ingress, Listener,
+    LoadBalancerSpec, Protocol, ProxyProtocol, TrafficPolicy,
 };
 use cloudkeel_toolkit::health::CheckLimits;
 use cloudkeel_toolkit::{AnnotationReader, balancer_name};
 use ipnet::IpNet;
 
 use super::Facts;
+use super::wrong::{misplaced, refusals, wrong_check};
 use crate::annotations as key;
 use crate::config::{BalancerType, ProbeMode};
 use crate::wire::Tags;
@@ -21,6 +22,9 @@ pub(super) const LIMITS: CheckLimits = CheckLimits {
     timeout: 2..=60,
     retries: 2..=10,
 };
+
+/// The port that gets the traffic, in the words of the API.
+pub(super) const TRAFFIC_PORT: &str = "traffic-port";
 
 /// Everybody.
 pub(super) const ANYWHERE: &str = "0.0.0.0/0";
@@ -125,7 +129,10 @@ pub(super) fn kind_of(
     Ok(published_kind(balancer_ref, &facts.region).unwrap_or(asked))
 }
 
-fn asked_kind(balancer_ref: &BalancerRef, facts: &Facts) -> Result<BalancerType, CloudError> {
+pub(super) fn asked_kind(
+    balancer_ref: &BalancerRef,
+    facts: &Facts,
+) -> Result<BalancerType, CloudError> {
     match balancer_ref
         .annotations
         .get(key::TYPE.name())
@@ -182,6 +189,7 @@ impl Desired {
         let extra_groups = reader.get(&key::EXTRA_SECURITY_GROUPS).unwrap_or_default();
         let attributes = attributes(reader.about(Part::Attributes));
         let check = check_annotations(&mut reader);
+        wrong.extend(wrong_check(kind, &check));
         let unread = reader.into_unread();
         let parts = [
             Part::Listeners,
@@ -260,104 +268,6 @@ impl Desired {
                 TlsPorts::These(ports) => ports.iter().any(is_named),
             }
     }
-}
-
-/// What no balancer of this kind can do for the Service, and what cannot be changed any more.
-fn refusals(
-    spec: &LoadBalancerSpec,
-    kind: BalancerType,
-    facts: &Facts,
-) -> Result<Vec<(Part, String)>, CloudError> {
-    let mut wrong = Vec::new();
-    if kind != asked_kind(&spec.balancer_ref, facts)? {
-        let message = format!(
-            "{}: a load balancer that is there cannot become another kind: delete the Service first",
-            key::TYPE.name()
-        );
-        wrong.push((Part::Itself, message));
-    }
-    if spec.affinity != Affinity::None {
-        let message =
-            "sessionAffinity: expected None, because AWS has no affinity by client address";
-        wrong.push((Part::Itself, message.to_owned()));
-    }
-    if let Some(address) = spec.address {
-        let message = format!("loadBalancerIP {address}: AWS chooses addresses itself");
-        wrong.push((Part::Itself, message));
-    }
-    if spec.balancer_ref.adopt.is_some() {
-        let message = format!(
-            "{}: AWS's tags do not name a Service by its UID, so no other load balancer can be taken over",
-            names::ADOPT.name()
-        );
-        return Err(CloudError::invalid("observe load balancer", message));
-    }
-    let protocols: Vec<_> = spec.listeners.iter().map(|port| port.protocol).collect();
-    let first = protocols.first().copied();
-    let is_served = |protocol: Protocol| match kind {
-        BalancerType::Classic => protocol == Protocol::Tcp,
-        BalancerType::Nlb => protocol != Protocol::Sctp,
-    };
-    match first {
-        None => wrong.push((Part::Listeners, "the Service has no port".to_owned())),
-        Some(first) if protocols.iter().any(|other| *other != first) => {
-            let message = "ports: TCP and UDP on one load balancer are not supported";
-            wrong.push((Part::Listeners, message.to_owned()));
-        }
-        Some(first) if !is_served(first) => {
-            let kind = kind.as_str();
-            let message = format!("ports: a {kind} load balancer does not serve {first}");
-            wrong.push((Part::Listeners, message));
-        }
-        Some(_) => {}
-    }
-    Ok(wrong)
-}
-
-/// Annotations that the other kind of balancer has, or with a value that there is not.
-fn misplaced(
-    kind: BalancerType,
-    proxy: Option<&String>,
-    extra_groups: &[String],
-    attributes: &BTreeMap<String, String>,
-    spec: &LoadBalancerSpec,
-) -> Vec<(Part, String)> {
-    let mut wrong = Vec::new();
-    if let Some(text) = proxy.filter(|text| *text != "*") {
-        let message = format!("{}: {text:?}: expected `*`", key::PROXY_PROTOCOL.name());
-        wrong.push((Part::Listeners, message));
-    }
-    if kind == BalancerType::Nlb && !extra_groups.is_empty() {
-        let name = key::EXTRA_SECURITY_GROUPS.name();
-        wrong.push((
-            Part::Groups,
-            format!("{name}: network load balancers have none"),
-        ));
-    }
-    let name = key::TARGET_GROUP_ATTRIBUTES.name();
-    if kind == BalancerType::Classic && !attributes.is_empty() {
-        wrong.push((
-            Part::Listeners,
-            format!("{name}: classic load balancers have none"),
-        ));
-    }
-    let is_udp = spec
-        .listeners
-        .iter()
-        .any(|port| port.protocol == Protocol::Udp);
-    for (attribute, value) in attributes {
-        let expected = match (attribute.as_str(), value.as_str()) {
-            ("preserve_client_ip.enabled", "false") if is_udp => "`true` for UDP",
-            ("preserve_client_ip.enabled" | "proxy_protocol_v2.enabled", "true" | "false") => {
-                continue;
-            }
-            ("preserve_client_ip.enabled" | "proxy_protocol_v2.enabled", _) => "`true` or `false`",
-            _ => "`preserve_client_ip.enabled` or `proxy_protocol_v2.enabled`",
-        };
-        let message = format!("{name}: \"{attribute}={value}\": expected {expected}");
-        wrong.push((Part::Listeners, message));
-    }
-    wrong
 }
 
 fn served_ports(spec: &LoadBalancerSpec, kind: BalancerType) -> Vec<Listener> {

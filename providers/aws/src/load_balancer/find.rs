@@ -9,8 +9,9 @@ use cloudkeel_toolkit::HasId;
 use super::AwsBalancers;
 use super::desired::{Desired, kind_of};
 use super::nlb;
+use super::nlb_plan;
 use super::observe::{Classic, GroupState, NetworkState, OPERATION, Observed};
-use crate::client::{Call, FromXml, list_at};
+use crate::client::{Api, Call, FromXml, list_at};
 use crate::config::BalancerType;
 use crate::tags::SERVICE;
 use crate::wire::classic::{ClassicBalancer, InstanceHealth};
@@ -18,11 +19,11 @@ use crate::wire::network::{self, GroupTarget, NetworkBalancer, TargetGroup};
 use crate::wire::{SecurityGroup, Tags, tags_at};
 
 /// As many resources as one call for tags takes.
-const TAGS_BATCH: usize = 20;
+pub(super) const TAGS_BATCH: usize = 20;
 
 pub(super) const CLASSIC: &str = "LoadBalancerDescriptions/member";
 pub(super) const NETWORK: &str = "LoadBalancers/member";
-const TARGET_GROUPS: &str = "TargetGroups/member";
+pub(super) const TARGET_GROUPS: &str = "TargetGroups/member";
 
 /// What is read for many Services at once.
 #[derive(Default)]
@@ -49,7 +50,7 @@ impl AwsBalancers {
             let found: Result<Vec<ClassicBalancer>, _> = self.list(&call, CLASSIC).await;
             let found = the_one(&call, found)?;
             let tags = match &found {
-                Some(_) => self.tags(BalancerType::Classic, &[name]).await?,
+                Some(_) => tags(&self.account.api, BalancerType::Classic, &[name]).await?,
                 None => None,
             };
             (
@@ -118,7 +119,7 @@ impl AwsBalancers {
         let tags = if let Some(shared) = shared {
             shared.tags_of(&balancer.arn)
         } else {
-            let tags = self.tags(BalancerType::Nlb, &[&balancer.arn]).await?;
+            let tags = tags(&self.account.api, BalancerType::Nlb, &[&balancer.arn]).await?;
             tags.map(|mut tags| tags.remove(&balancer.arn).unwrap_or_default())
         };
         Ok(Some((balancer, tags)))
@@ -132,16 +133,24 @@ impl AwsBalancers {
         shared: Option<&Shared>,
         is_present: bool,
     ) -> Result<(), CloudError> {
-        let arn = balancer.as_ref().map(|balancer| balancer.arn.clone());
-        let all = self
-            .target_groups(have, arn.as_ref(), shared, is_present)
-            .await?;
-        let is_attached = |group: &TargetGroup| {
-            arn.as_ref()
-                .is_some_and(|arn| group.balancers.contains(arn))
+        let arn = balancer.as_ref().map(|balancer| &balancer.arn);
+        let call = Call::elbv2("DescribeTargetGroups");
+        let all = match (shared, arn) {
+            (Some(shared), _) => shared.target_groups.clone(),
+            // Only those of the balancer, as long as the plan needs no others.
+            (None, Some(arn)) if is_present => {
+                let call = call.set("LoadBalancerArn", arn);
+                or_none(self.list(&call, TARGET_GROUPS).await)?
+            }
+            (None, None) if is_present => Vec::new(),
+            (None, _) => self.list(&call, TARGET_GROUPS).await?,
         };
-        let (attached, loose): (Vec<_>, Vec<_>) = all.into_iter().partition(is_attached);
-        have.leftovers = self.leftovers(have, loose, shared).await?;
+        let is_attached =
+            |group: &TargetGroup| arn.is_some_and(|arn| group.balancers.contains(arn));
+        let (attached, others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_attached);
+        if shared.is_some() || !is_present {
+            self.note_others(have, others, shared).await?;
+        }
         let Some(balancer) = balancer else {
             return Ok(());
         };
@@ -174,30 +183,39 @@ impl AwsBalancers {
         desired.unwrap_or_else(|| self.facts.cluster.of_service(&have.service))
     }
 
-    /// The groups of a balancer. All of them are listed where that is shared or where some may be left over.
-    async fn target_groups(
-        &self,
-        have: &Observed,
-        arn: Option<&String>,
-        shared: Option<&Shared>,
-        is_present: bool,
-    ) -> Result<Vec<TargetGroup>, CloudError> {
-        let prefix = nlb::prefix(&have.service);
-        let is_ours = |group: &TargetGroup| {
-            group.name.starts_with(&prefix) || arn.is_some_and(|arn| group.balancers.contains(arn))
-        };
+    /// Lists the groups of other balancers and those without one, if what is planned may meet them: a new group may have
+    /// the name of one that was left over, and others may check the port of a rule that goes.
+    pub(super) async fn find_others(&self, have: &mut Observed) -> Result<(), CloudError> {
+        if !nlb_plan::needs_others(have, &self.facts) {
+            // Whichever way it is read, a balancer that is right looks the same.
+            have.checked_by_others = None;
+            return Ok(());
+        }
+        if have.checked_by_others.is_some() {
+            return Ok(());
+        }
         let call = Call::elbv2("DescribeTargetGroups");
-        let mut all = match (shared, arn) {
-            (Some(shared), _) => shared.target_groups.clone(),
-            (None, Some(arn)) if is_present => {
-                let call = call.set("LoadBalancerArn", arn);
-                or_none(self.list(&call, TARGET_GROUPS).await)?
-            }
-            (None, None) if is_present => Vec::new(),
-            (None, _) => self.list(&call, TARGET_GROUPS).await?,
-        };
-        all.retain(is_ours);
-        Ok(all)
+        let mut others: Vec<TargetGroup> = self.list(&call, TARGET_GROUPS).await?;
+        let own = have.network.iter().flat_map(|network| &network.groups);
+        let own: BTreeSet<_> = own.map(|group| &group.group.arn).collect();
+        others.retain(|group| !own.contains(&group.arn));
+        self.note_others(have, others, None).await
+    }
+
+    async fn note_others(
+        &self,
+        have: &mut Observed,
+        others: Vec<TargetGroup>,
+        shared: Option<&Shared>,
+    ) -> Result<(), CloudError> {
+        let (mut loose, used): (Vec<_>, Vec<_>) = others
+            .into_iter()
+            .partition(|group| group.balancers.is_empty());
+        have.checked_by_others = Some(used.iter().map(TargetGroup::checked_port).collect());
+        let prefix = nlb::prefix(&have.service);
+        loose.retain(|group| group.name.starts_with(&prefix));
+        have.leftovers = self.leftovers(have, loose, shared).await?;
+        Ok(())
     }
 
     /// Groups without a balancer whose tags name the Service.
@@ -207,14 +225,13 @@ impl AwsBalancers {
         mut loose: Vec<TargetGroup>,
         shared: Option<&Shared>,
     ) -> Result<Vec<TargetGroup>, CloudError> {
-        loose.retain(|group| group.balancers.is_empty());
         if loose.is_empty() {
             return Ok(loose);
         }
         let arns: Vec<_> = loose.iter().map(|group| group.arn.as_str()).collect();
         let tags = match shared.and_then(|shared| shared.tags.clone()) {
             Some(tags) => Some(tags),
-            None => self.tags(BalancerType::Nlb, &arns).await?,
+            None => tags(&self.account.api, BalancerType::Nlb, &arns).await?,
         };
         let service = have.service.to_string();
         loose.retain(|group| {
@@ -257,38 +274,6 @@ impl AwsBalancers {
             state.attributes = network::attributes(&answer);
         }
         Ok(state)
-    }
-
-    /// Tags by name or ARN, so many at a time. `None` if they may not be read: the Go CCM needs no such permission.
-    pub(super) async fn tags(
-        &self,
-        kind: BalancerType,
-        ids: &[&str],
-    ) -> Result<Option<BTreeMap<String, Tags>>, CloudError> {
-        let mut found = BTreeMap::new();
-        for ids in ids.chunks(TAGS_BATCH) {
-            let (call, id) = match kind {
-                BalancerType::Classic => {
-                    let call = Call::elb("DescribeTags").list("LoadBalancerNames", ids);
-                    (call, "LoadBalancerName")
-                }
-                BalancerType::Nlb => {
-                    let call = Call::elbv2("DescribeTags").list("ResourceArns", ids);
-                    (call, "ResourceArn")
-                }
-            };
-            let answer = match self.account.api.send(&call).await {
-                Err(error) if error.kind() == ErrorKind::Denied => return Ok(None),
-                answer => answer?,
-            };
-            for description in answer.all_at("TagDescriptions/member") {
-                let id: String = description
-                    .value_at(id)
-                    .map_err(|why| malformed(&call, why))?;
-                found.insert(id, tags_at(description, "Tags/member", "Key", "Value"));
-            }
-        }
-        Ok(Some(found))
     }
 
     pub(super) async fn list<T>(
@@ -347,10 +332,13 @@ impl AwsBalancers {
                 .list(&Call::elbv2("DescribeTargetGroups"), TARGET_GROUPS)
                 .await?;
             shared.target_groups = all;
-            let loose = shared
-                .target_groups
-                .iter()
-                .filter(|group| group.balancers.is_empty());
+            let services = specs.iter().map(|spec| &spec.balancer_ref.service);
+            let prefixes: BTreeSet<_> = services.map(nlb::prefix).collect();
+            let is_of_one = |group: &&TargetGroup| {
+                let mut prefixes = prefixes.iter();
+                group.balancers.is_empty() && prefixes.any(|prefix| group.name.starts_with(prefix))
+            };
+            let loose = shared.target_groups.iter().filter(is_of_one);
             let ids = loose.map(|group| group.arn.clone());
             let ids = ids.chain(shared.network.iter().map(|balancer| balancer.arn.clone()));
             let ids = ids.collect();
@@ -374,7 +362,7 @@ impl AwsBalancers {
         ids: Vec<String>,
     ) -> Result<(), CloudError> {
         let ids: Vec<_> = ids.iter().map(String::as_str).collect();
-        let found = self.tags(kind, &ids).await?;
+        let found = tags(&self.account.api, kind, &ids).await?;
         match (&mut shared.tags, found) {
             (Some(all), Some(found)) => all.extend(found),
             (tags, _) => *tags = None,
@@ -388,6 +376,43 @@ impl Shared {
         let tags = self.tags.as_ref()?;
         Some(tags.get(id).cloned().unwrap_or_default())
     }
+}
+
+/// Tags by name or ARN, so many at a time. `None` if they may not be read: the Go CCM needs no such permission.
+pub(super) async fn tags(
+    api: &Api,
+    kind: BalancerType,
+    ids: &[&str],
+) -> Result<Option<BTreeMap<String, Tags>>, CloudError> {
+    let mut found = BTreeMap::new();
+    for ids in ids.chunks(TAGS_BATCH) {
+        let (call, id) = match kind {
+            BalancerType::Classic => {
+                let call = Call::elb("DescribeTags").list("LoadBalancerNames", ids);
+                (call, "LoadBalancerName")
+            }
+            BalancerType::Nlb => {
+                let call = Call::elbv2("DescribeTags").list("ResourceArns", ids);
+                (call, "ResourceArn")
+            }
+        };
+        let answer = match api.send(&call).await {
+            Err(error) if error.kind() == ErrorKind::Denied => return Ok(None),
+            answer => answer?,
+        };
+        for description in answer.all_at("TagDescriptions/member") {
+            let id: String = description
+                .value_at(id)
+                .map_err(|why| malformed(&call, why))?;
+            found.insert(id, tags_at(description, "Tags/member", "Key", "Value"));
+        }
+        // What is not described is not without tags.
+        if let Some(id) = ids.iter().find(|id| !found.contains_key(**id)) {
+            let message = format!("the answer does not show {id}");
+            return Err(CloudError::new(call.action, ErrorKind::Incomplete, message));
+        }
+    }
+    Ok(Some(found))
 }
 
 fn or_none<T>(found: Result<Vec<T>, CloudError>) -> Result<Vec<T>, CloudError> {
@@ -410,4 +435,35 @@ fn the_one<T>(call: &Call, found: Result<Vec<T>, CloudError>) -> Result<Option<T
 
 fn malformed(call: &Call, why: String) -> CloudError {
     CloudError::new(call.action, ErrorKind::Malformed, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use cloudkeel_http::testing::Reply;
+
+    use super::*;
+    use crate::client::tests::api;
+
+    #[tokio::test]
+    async fn a_balancer_whose_tags_are_not_shown_is_not_without_tags() {
+        let described = |arn: &str| {
+            let text = format!(
+                "<DescribeTagsResponse><DescribeTagsResult><TagDescriptions><member><ResourceArn>{arn}</ResourceArn>\
+                 <Tags/></member></TagDescriptions></DescribeTagsResult></DescribeTagsResponse>"
+            );
+            Reply::text(200, text)
+        };
+        let denied = Reply::text(
+            403,
+            "<ErrorResponse><Error><Code>AccessDenied</Code></Error></ErrorResponse>",
+        );
+        let (api, _) = api([described("arn:1"), described("arn:2"), denied]);
+        let read = || tags(&api, BalancerType::Nlb, &["arn:1"]);
+        assert_eq!(
+            read().await.unwrap(),
+            Some([("arn:1".to_owned(), Tags::new())].into())
+        );
+        assert_eq!(read().await.unwrap_err().kind(), ErrorKind::Incomplete);
+        assert_eq!(read().await.unwrap(), None);
+    }
 }

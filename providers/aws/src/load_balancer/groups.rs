@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ipnet::{IpNet, Ipv4Net};
+use cloudkeel_toolkit::{joined_networks, joined_ports};
+use ipnet::IpNet;
 
 use crate::client::Call;
 use crate::tags::ClusterTag;
@@ -51,7 +52,7 @@ pub(super) fn balancer_rules(protocol: &str, ports: &[u16], ranges: &[IpNet]) ->
     let (mut spans, mut ranges) = (each.into_iter().collect::<Vec<_>>(), ranges.to_vec());
     if (spans.len() + 1) * ranges.len() > ROOM {
         spans = joined_ports(spans);
-        ranges = joined_ranges(&ranges);
+        ranges = joined_networks(&ranges);
     }
     let of_range = |range: &IpNet| {
         let ports = spans
@@ -64,26 +65,6 @@ pub(super) fn balancer_rules(protocol: &str, ports: &[u16], ranges: &[IpNet]) ->
         .flat_map(of_range)
         .map(|rule| (rule, None))
         .collect()
-}
-
-pub(super) fn joined_ports(spans: Vec<(u16, u16)>) -> Vec<(u16, u16)> {
-    let mut joined: Vec<(u16, u16)> = Vec::new();
-    for (from, to) in spans {
-        match joined.last_mut() {
-            Some((_, last)) if last.checked_add(1) == Some(from) => *last = to,
-            _ => joined.push((from, to)),
-        }
-    }
-    joined
-}
-
-pub(super) fn joined_ranges(ranges: &[IpNet]) -> Vec<IpNet> {
-    let v4 = |range: &IpNet| match range {
-        IpNet::V4(range) => Some(*range),
-        IpNet::V6(_) => None,
-    };
-    let v4: Vec<_> = ranges.iter().filter_map(v4).collect();
-    Ipv4Net::aggregate(&v4).into_iter().map(IpNet::V4).collect()
 }
 
 /// What has to change in a group: rules to add, and rules to take away of those for which `is_ours` holds.

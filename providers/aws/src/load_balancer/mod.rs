@@ -9,6 +9,7 @@ mod groups;
 mod limits;
 mod nlb;
 mod nlb_plan;
+mod nlb_remove;
 mod observe;
 mod owned;
 mod references;
@@ -16,6 +17,7 @@ mod security;
 mod step;
 mod subnets;
 mod targets;
+mod wrong;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -128,11 +130,11 @@ impl LoadBalancerDriver for AwsBalancers {
             }
             (DesiredState::Present(_), Some(desired)) => nlb_plan::plan(desired, have, facts),
             (DesiredState::Absent(_), _) if is_classic => Ok(classic_plan::remove(have, &name)),
-            (DesiredState::Absent(_), _) => Ok(nlb_plan::remove(have, &name, facts)),
+            (DesiredState::Absent(_), _) => Ok(nlb_remove::remove(have, &name, facts)),
             (DesiredState::Released(_), _) if is_classic => {
                 Ok(classic_plan::release(have, &name, facts))
             }
-            (DesiredState::Released(_), _) => Ok(nlb_plan::release(have, facts)),
+            (DesiredState::Released(_), _) => Ok(nlb_remove::release(have, facts)),
         }
     }
 
@@ -207,7 +209,8 @@ fn report(desired: DesiredState<'_>, have: &Observed) -> Report {
     });
     let network = have.network.as_ref().map(|network| {
         let balancer = &network.balancer;
-        let is_usable = matches!(balancer.state.as_str(), "active" | "provisioning");
+        // One that is impaired still serves: it lacks the capacity to grow.
+        let is_usable = balancer.state != "failed";
         let name = balancer.dns_name.clone();
         let name = Some(name).filter(|_| is_usable).unwrap_or_default();
         (balancer.arn.clone(), name, balancer.is_internal)

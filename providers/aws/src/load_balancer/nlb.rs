@@ -1,27 +1,24 @@
 //! Network load balancers: what is asked for. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 
 use cloudkeel_api::{Listener, Protocol, ServiceRef};
+use cloudkeel_toolkit::{hex, joined_networks, joined_ports};
 use ipnet::IpNet;
 use ring::digest::{Algorithm, SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 
 use super::Facts;
-use super::desired::{ANYWHERE, Desired, LIMITS, is_shared, probe_of};
-use super::groups::{Rules, joined_ports, joined_ranges, mtu_rule, port_rule};
+use super::desired::{ANYWHERE, Desired, LIMITS, TRAFFIC_PORT, is_shared, probe_of};
+use super::groups::{ROOM, Rules, mtu_rule, port_rule};
+use super::observe::Observed;
 use super::targets::TargetType;
-use crate::annotations as key;
-use crate::wire::Subnet;
 use crate::wire::network::NetworkCheck;
+use crate::wire::{Rule, Subnet};
 
 /// Descriptions of the rules by which Nodes let balancers in.
 const CLIENT: &str = "kubernetes.io/rule/nlb/client=";
 const HEALTH: &str = "kubernetes.io/rule/nlb/health=";
 const MTU: &str = "kubernetes.io/rule/nlb/mtu";
-
-/// The port that gets the traffic, in the words of the API.
-const TRAFFIC_PORT: &str = "traffic-port";
 
 /// One port of a Service: a listener and its target group.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,14 +46,10 @@ fn short(text: &str) -> String {
         .collect()
 }
 
-fn hex(algorithm: &'static Algorithm, texts: &[&str]) -> String {
+/// As much of a digest as names have room for.
+fn short_hex(algorithm: &'static Algorithm, texts: &[&str]) -> String {
     let digest = digest(algorithm, texts.concat().as_bytes());
-    let mut hex = String::new();
-    for byte in digest.as_ref().iter().take(5) {
-        // Writing to a String cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-    }
-    hex
+    hex(digest.as_ref().get(..5).unwrap_or_default())
 }
 
 /// What the names of a Service's target groups and security group begin with.
@@ -70,7 +63,7 @@ pub(super) fn prefix(service: &ServiceRef) -> String {
 
 /// The name of a balancer's own security group, which has the name of the cluster in it, not the ID of its tags.
 pub(super) fn group_name(service: &ServiceRef, cluster_name: &str) -> String {
-    let hash = hex(
+    let hash = short_hex(
         &SHA256,
         &[
             cluster_name,
@@ -82,13 +75,31 @@ pub(super) fn group_name(service: &ServiceRef, cluster_name: &str) -> String {
     format!("{}{hash}", prefix(service))
 }
 
-/// Every port of a Service. The error names an annotation that cannot be met.
+/// The same of a Service that is gone. A balancer's name has the UID without its last digit, so that may be any.
+pub(super) fn group_names(service: &ServiceRef, cluster_name: &str) -> Vec<String> {
+    if service.uid.len() != 31 {
+        return vec![group_name(service, cluster_name)];
+    }
+    let digits = (0..16).map(|last| format!("{}{last:x}", service.uid));
+    let services = digits.map(|mut uid| {
+        for place in [20, 16, 12, 8] {
+            uid.insert(place, '-');
+        }
+        let service = service.clone();
+        ServiceRef { uid, ..service }
+    });
+    services
+        .map(|service| group_name(&service, cluster_name))
+        .collect()
+}
+
+/// Every port of a Service.
 pub(super) fn mappings(
     desired: &Desired,
     service: &ServiceRef,
     target_type: TargetType,
     facts: &Facts,
-) -> Result<Vec<Mapping>, String> {
+) -> Vec<Mapping> {
     let mapping = |port: &Listener| mapping(port, desired, service, target_type, facts);
     desired.ports.iter().map(mapping).collect()
 }
@@ -99,7 +110,7 @@ fn mapping(
     service: &ServiceRef,
     target_type: TargetType,
     facts: &Facts,
-) -> Result<Mapping, String> {
+) -> Mapping {
     let plain = if port.protocol == Protocol::Udp {
         "UDP"
     } else {
@@ -109,8 +120,8 @@ fn mapping(
     let is_secure = is_tls && desired.tls.backend_protocol.as_deref() == Some("ssl");
     let traffic_protocol = if is_secure { "TLS" } else { plain };
     let node_port = port.node_port.unwrap_or_default();
-    let check = check(port, desired, facts)?;
-    let hash = hex(
+    let check = check(port, desired, facts);
+    let hash = short_hex(
         &SHA1_FOR_LEGACY_USE_ONLY,
         &[
             &facts.cluster.id,
@@ -124,7 +135,7 @@ fn mapping(
             &check.interval.to_string(),
         ],
     );
-    Ok(Mapping {
+    Mapping {
         port: port.port,
         protocol: if is_tls { "TLS" } else { plain },
         certificate: desired.tls.certificate.clone().filter(|_| is_tls),
@@ -135,42 +146,28 @@ fn mapping(
         traffic_protocol,
         check,
         timeout: LIMITS.timeout(&port.health_check),
-    })
+    }
 }
 
-fn check(port: &Listener, desired: &Desired, facts: &Facts) -> Result<NetworkCheck, String> {
+fn check(port: &Listener, desired: &Desired, facts: &Facts) -> NetworkCheck {
     let neutral = &port.health_check;
     let (probe, path) = probe_of(neutral);
     // The shared endpoint is asked whatever annotations say about protocol, port and path.
     let asked = Some(&desired.check).filter(|_| !is_shared(facts, desired));
     let protocol = asked.and_then(|asked| asked.protocol.as_deref());
     let protocol = protocol.map_or(probe.to_owned(), str::to_uppercase);
-    if !["TCP", "HTTP", "HTTPS"].contains(&protocol.as_str()) {
-        let name = key::HEALTH_PROTOCOL.name();
-        return Err(format!(
-            "{name}: {protocol:?}: expected `TCP`, `HTTP` or `HTTPS`"
-        ));
-    }
-    let neutral_port = neutral
-        .port
-        .map_or(TRAFFIC_PORT.to_owned(), |port| port.to_string());
     let port = match asked.and_then(|asked| asked.port.as_deref()) {
-        None => neutral_port,
-        Some(TRAFFIC_PORT) => TRAFFIC_PORT.to_owned(),
-        Some(text) => {
-            let name = key::HEALTH_PORT.name();
-            let number = text.parse::<u16>();
-            let wrong = |_| format!("{name}: {text:?}: expected a port or `{TRAFFIC_PORT}`");
-            number.map_err(wrong)?.to_string()
-        }
+        None => neutral.port,
+        Some(text) => text.parse().ok(),
     };
+    let port = port.map_or(TRAFFIC_PORT.to_owned(), |port| port.to_string());
     let is_http = protocol != "TCP";
     let path = asked.and_then(|asked| asked.path.as_deref()).or(path);
     let path = path.unwrap_or("/").to_owned();
     let (interval, threshold) = if desired.is_local { (10, 2) } else { (30, 3) };
     let neutral_interval = LIMITS.interval(neutral).and_then(|n| u32::try_from(n).ok());
     let all = &desired.check;
-    Ok(NetworkCheck {
+    NetworkCheck {
         protocol,
         port,
         path: is_http.then_some(path),
@@ -183,7 +180,7 @@ fn check(port: &Listener, desired: &Desired, facts: &Facts) -> Result<NetworkChe
             .unhealthy
             .or_else(|| LIMITS.retries(neutral))
             .unwrap_or(threshold),
-    })
+    }
 }
 
 /// Attributes of the balancer. The details of a log count only while there is one.
@@ -261,8 +258,8 @@ pub(super) fn node_rules(
     }
     opened.client_ports = joined_ports(opened.client_ports);
     opened.health_ports = joined_ports(opened.health_ports);
-    opened.clients = joined_ranges(&opened.clients);
-    opened.checkers = joined_ranges(&opened.checkers);
+    opened.clients = joined_networks(&opened.clients);
+    opened.checkers = joined_networks(&opened.checkers);
     opened.rules()
 }
 
@@ -303,38 +300,62 @@ impl Opened<'_> {
     }
 }
 
-/// Whether a rule in a group of Nodes is this balancer's. One about the MTU is shared by all whose clients come from
-/// the same network.
+/// Whether a rule in a group of Nodes may go with this balancer. One about the MTU is shared by all whose clients come from
+/// the same network, one about checks by all that check the same port: it goes with the last of them, whatever name it has.
 pub(super) fn is_rule_of(
     balancer: &str,
-    have: &Rules,
-) -> impl Fn(&crate::wire::Rule, Option<&str>) -> bool {
-    let names = |description: &str| -> Option<String> {
-        let name = description
-            .strip_prefix(CLIENT)
-            .or_else(|| description.strip_prefix(HEALTH));
-        name.map(str::to_owned)
-    };
-    let others = have.iter().filter_map(|(rule, description)| {
-        let is_client = description.as_deref()?.starts_with(CLIENT);
-        let other = names(description.as_deref()?)? != balancer;
-        (is_client && other).then(|| rule.source.clone())
+    have: &Observed,
+    rules: &Rules,
+) -> impl Fn(&Rule, Option<&str>) -> bool {
+    let others = rules.iter().filter_map(|(rule, description)| {
+        let other = description.as_deref()?.strip_prefix(CLIENT)?;
+        (other != balancer).then(|| rule.source.clone())
     });
-    let (others, balancer): (BTreeSet<_>, _) = (others.collect(), balancer.to_owned());
+    let others: BTreeSet<_> = others.collect();
+    let own = have.network.iter().flat_map(|network| &network.groups);
+    let own: BTreeSet<_> = own.map(|group| group.group.checked_port()).collect();
+    let (by_others, balancer) = (have.checked_by_others.clone(), balancer.to_owned());
     move |rule, description| match description {
         Some(MTU) => !others.contains(&rule.source),
-        Some(text) => names(text).as_ref() == Some(&balancer),
+        Some(text) => match text.strip_prefix(HEALTH) {
+            Some(name) => {
+                let covers = |port: &u16| rule.from == Some(i32::from(*port));
+                let by_others = by_others.as_ref();
+                let is_used = by_others.map(|ports| ports.iter().any(covers));
+                let is_own = name == balancer || (is_used.is_some() && own.iter().any(covers));
+                is_own && is_used != Some(true)
+            }
+            None => text.strip_prefix(CLIENT) == Some(balancer.as_str()),
+        },
         None => false,
     }
 }
 
+/// Whether Nodes let a balancer check a port that it does not check any more, which others may.
+pub(super) fn has_old_check(
+    balancer: &str,
+    mappings: &[Mapping],
+    subnets: &[Subnet],
+    rules: &Rules,
+) -> bool {
+    let wanted = node_rules(balancer, mappings, &[], subnets, ROOM);
+    let about = format!("{HEALTH}{balancer}");
+    let mut own = rules
+        .iter()
+        .filter(|(_, text)| text.as_ref() == Some(&about));
+    own.any(|(rule, _)| !wanted.contains_key(rule))
+}
+
 #[cfg(test)]
 mod tests {
+    use cloudkeel_api::{BalancerRef, ClusterIdentity};
+
     use super::*;
+    use crate::config::BalancerType;
 
     #[test]
     fn names_are_those_of_the_go_ccm() {
-        let hash = hex(
+        let hash = short_hex(
             &SHA1_FOR_LEGACY_USE_ONLY,
             &[
                 "c1", "default", "web", "80", "30080", "TCP", "instance", "TCP", "30",
@@ -347,8 +368,14 @@ mod tests {
         };
         let name = format!("{}{hash}", prefix(&service("web")));
         assert_eq!(name, "k8s-default-web-2e7f1b24e2");
-        let name = group_name(&service("my-service"), "test-cluster");
+        let mut service = service("my-service");
+        let name = group_name(&service, "test-cluster");
         assert_eq!(name, "k8s-default-myservic-b7cb8b02f0");
+        let names = group_names(&service, "test-cluster");
+        assert_eq!(names, std::slice::from_ref(&name));
+        service.uid = service.default_balancer_name()[1..].to_owned();
+        let names = group_names(&service, "test-cluster");
+        assert!(names.contains(&name) && names.len() == 16, "{names:?}");
     }
 
     #[test]
@@ -360,15 +387,29 @@ mod tests {
                 Some(format!("{CLIENT}{balancer}")),
             )
         };
-        let mut have = Rules::from([
+        let service = ServiceRef {
+            namespace: "default".to_owned(),
+            name: "web".to_owned(),
+            uid: "u-1".to_owned(),
+        };
+        let cluster = ClusterIdentity {
+            name: "kubernetes".to_owned(),
+            uid: None,
+            pod_cidrs: vec![],
+        };
+        let observed = Observed::new(&BalancerRef::of(cluster, service), BalancerType::Nlb);
+        let rules = Rules::from([
             client("a1", 30_080),
             (mtu_rule(&range), Some(MTU.to_owned())),
         ]);
-        assert!(is_rule_of("a1", &have)(&mtu_rule(&range), Some(MTU)));
-        have.extend([client("a2", 30_081)]);
-        let is_ours = is_rule_of("a1", &have);
+        assert!(is_rule_of("a1", &observed, &rules)(
+            &mtu_rule(&range),
+            Some(MTU)
+        ));
+        let two: Rules = rules.into_iter().chain([client("a2", 30_081)]).collect();
+        let is_ours = is_rule_of("a1", &observed, &two);
         assert!(!is_ours(&mtu_rule(&range), Some(MTU)));
-        let ours = have
+        let ours = two
             .iter()
             .filter(|(rule, about)| is_ours(rule, about.as_deref()));
         assert_eq!(ours.count(), 1);

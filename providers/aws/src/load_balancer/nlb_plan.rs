@@ -3,18 +3,21 @@
 use std::collections::BTreeSet;
 
 use cloudkeel_api::CloudError;
+use cloudkeel_toolkit::TargetBatch;
 
 use super::Facts;
 use super::desired::{Desired, Part};
 use super::groups::{ROOM, Rules, balancer_rules, diff};
 use super::nlb::{
-    Mapping, attributes, clients_of_nodes, group_name, is_rule_of, mappings, node_rules,
+    Mapping, attributes, clients_of_nodes, group_name, has_old_check, is_rule_of, mappings,
+    node_rules,
 };
 use super::observe::{GroupState, NetworkState, Observed};
 use super::security::{self, rule_steps};
 use super::step::Step;
 use crate::annotations as key;
 use crate::client::Call;
+use crate::wire::SecurityGroup;
 use crate::wire::network::{ALL_ZONES, NetworkListener, TargetGroup};
 
 const ABOUT: &str = "[k8s] Managed SecurityGroup for LoadBalancer";
@@ -37,10 +40,26 @@ pub(super) fn plan(
     }
 }
 
+/// Whether a plan depends on the target groups that are not the balancer's: a port gets a new one, or a rule by which Nodes let
+/// checks in goes.
+pub(super) fn needs_others(have: &Observed, facts: &Facts) -> bool {
+    let (Some(desired), Some(network)) = (&have.desired, &have.network) else {
+        return false;
+    };
+    let mappings = mappings(desired, &have.service, have.targets.target_type, facts);
+    let is_served = |mapping: &Mapping| {
+        let mut groups = network.groups.iter();
+        groups.any(|group| fits(&group.group, mapping))
+    };
+    let subnets = have.subnets.as_deref().unwrap_or_default();
+    let is_old =
+        |group: &SecurityGroup| has_old_check(&desired.name, &mappings, subnets, &group.rules);
+    !mappings.iter().all(is_served) || have.groups.iter().any(is_old)
+}
+
 fn create(desired: &Desired, have: &Observed, facts: &Facts) -> Result<Step, CloudError> {
     let invalid = |why: String| CloudError::invalid("create load balancer", why);
     desired.check_readable()?;
-    mappings(desired, &have.service, have.targets.target_type, facts).map_err(invalid)?;
     let subnets = have.subnets.clone().map_err(invalid)?;
     for (given, name) in [
         (&desired.eips, key::EIP_ALLOCATIONS.name()),
@@ -109,9 +128,9 @@ fn own_rules(desired: &Desired) -> Rules {
 fn update(desired: &Desired, network: &NetworkState, have: &Observed, facts: &Facts) -> Vec<Step> {
     let mut steps = Vec::new();
     let target_type = have.targets.target_type;
-    let mappings = mappings(desired, &have.service, target_type, facts).unwrap_or_default();
+    let mappings = mappings(desired, &have.service, target_type, facts);
     let is_known = !desired.concerns(Part::Listeners) && !desired.concerns(Part::Health);
-    if is_known && !mappings.is_empty() {
+    if is_known {
         steps.extend(change_listeners(desired, &mappings, network, have));
     } else {
         let groups = network.groups.iter();
@@ -155,7 +174,9 @@ fn change_listeners(
     network: &NetworkState,
     have: &Observed,
 ) -> Vec<Step> {
-    let (mut steps, mut used) = (Vec::new(), Vec::new());
+    // A new group may need the name of one that was left over.
+    let mut steps: Vec<_> = have.leftovers.iter().map(delete_group).collect();
+    let mut used = Vec::new();
     for mapping in mappings {
         let listener = network
             .listeners
@@ -203,14 +224,12 @@ fn change_listeners(
         ));
     }
     let groups = network.groups.iter().map(|group| &group.group);
-    let unused = groups
-        .chain(&have.leftovers)
-        .filter(|group| !used.contains(&group.arn));
+    let unused = groups.filter(|group| !used.contains(&group.arn));
     steps.extend(unused.map(delete_group));
     steps
 }
 
-fn delete_group(group: &TargetGroup) -> Step {
+pub(super) fn delete_group(group: &TargetGroup) -> Step {
     let call = Call::elbv2("DeleteTargetGroup").set("TargetGroupArn", &group.arn);
     Step::remove(format!("delete target group {}", group.name), call)
 }
@@ -291,12 +310,11 @@ fn serve_anew(
         let call = Call::elbv2("ModifyTargetGroupAttributes").set("TargetGroupArn", NEW_GROUP);
         calls.push(call.tags("Attributes", &desired.group_attributes));
     }
-    let ids = have.targets.changes([]).added;
-    let is_outside = |id: &String| have.targets.outside.contains(id);
-    calls.extend(
-        ids.chunks(BATCH)
-            .map(|ids| targets_call("RegisterTargets", NEW_GROUP, ids, is_outside)),
-    );
+    for batch in have.targets.diff([]).batches(BATCH) {
+        if let TargetBatch::Add(ids) = batch {
+            calls.push(register(NEW_GROUP, &ids, have));
+        }
+    }
     calls.push(listener_call(network, listener, mapping, NEW_GROUP));
     let text = format!(
         "serve {} port {} by target group {}",
@@ -326,23 +344,28 @@ fn change_targets(group: &GroupState, have: &Observed) -> Vec<Step> {
         return Vec::new();
     }
     let present = &group.targets;
-    let changes = have.targets.changes(present.iter().map(|it| it.id.clone()));
-    let register = |ids: &[String]| {
-        let text = format!("register {} in {name}", ids.join(", "));
-        let is_outside = |id: &String| have.targets.outside.contains(id);
-        Step::add(text, targets_call("RegisterTargets", arn, ids, is_outside))
-    };
-    let deregister = changes.removed.chunks(BATCH).map(|ids| {
-        let text = format!("deregister {} from {name}", ids.join(", "));
-        let is_outside = |id: &String| present.iter().any(|it| it.id == *id && it.is_for_all_zones);
-        Step::remove(
-            text,
-            targets_call("DeregisterTargets", arn, ids, is_outside),
-        )
+    let diff = have.targets.diff(present.iter().map(|it| it.id.clone()));
+    let steps = diff.batches(BATCH).into_iter().map(|batch| match batch {
+        TargetBatch::Add(ids) => {
+            let text = format!("register {} in {name}", ids.join(", "));
+            Step::add(text, register(arn, &ids, have))
+        }
+        TargetBatch::Remove(ids) => {
+            let text = format!("deregister {} from {name}", ids.join(", "));
+            let is_outside =
+                |id: &String| present.iter().any(|it| it.id == *id && it.is_for_all_zones);
+            Step::remove(
+                text,
+                targets_call("DeregisterTargets", arn, &ids, is_outside),
+            )
+        }
     });
-    let first = changes.added.chunks(BATCH).map(register);
-    let then = changes.added_then.chunks(BATCH).map(register);
-    first.chain(deregister).chain(then).collect()
+    steps.collect()
+}
+
+fn register(group: &str, ids: &[String], have: &Observed) -> Call {
+    let is_outside = |id: &String| have.targets.outside.contains(id);
+    targets_call("RegisterTargets", group, ids, is_outside)
 }
 
 fn change_check(group: &GroupState, mapping: &Mapping) -> Option<Step> {
@@ -420,7 +443,11 @@ fn change_node_rules(desired: &Desired, mappings: &[Mapping], have: &Observed) -
     let clients = clients_of_nodes(desired, have.targets.target_type, subnets);
     let mut steps = Vec::new();
     for group in &have.groups {
-        let is_ours = is_rule_of(&desired.name, &group.rules);
+        // Nodes that are not found yet may be in a group that nothing else is known to need.
+        if !wanted.contains(&group.id) && !have.targets.wanted.unresolved.is_empty() {
+            continue;
+        }
+        let is_ours = is_rule_of(&desired.name, have, &group.rules);
         let others = group.rules.iter();
         let others = others.filter(|(rule, about)| !is_ours(rule, about.as_deref()));
         let room = ROOM.saturating_sub(others.count());
@@ -429,71 +456,8 @@ fn change_node_rules(desired: &Desired, mappings: &[Mapping], have: &Observed) -
         } else {
             Rules::new()
         };
-        let (add, mut remove) = diff(&group.rules, &of_group, is_ours);
-        if !have.targets.wanted.unresolved.is_empty() {
-            remove.clear();
-        }
+        let (add, remove) = diff(&group.rules, &of_group, is_ours);
         steps.extend(rule_steps(&group.id, &add, &remove));
     }
     steps
-}
-
-/// Everything of a Service goes: the balancer with its listeners, its target groups, the rules of Nodes, its group.
-pub(super) fn remove(have: &Observed, name: &str, facts: &Facts) -> Vec<Step> {
-    let mut steps = Vec::new();
-    // What is protected stays, with everything that it needs.
-    if have
-        .network
-        .as_ref()
-        .is_some_and(NetworkState::is_protected)
-    {
-        return steps;
-    }
-    if let Some(network) = &have.network {
-        let call = Call::elbv2("DeleteLoadBalancer");
-        let call = call.set("LoadBalancerArn", &network.balancer.arn);
-        let text = format!("delete network load balancer {}", network.balancer.name);
-        steps.push(Step::remove(text, call).giving("balancer"));
-    }
-    let of_balancer = have.network.iter().flat_map(|network| &network.groups);
-    let groups = of_balancer.map(|group| &group.group).chain(&have.leftovers);
-    steps.extend(groups.map(|group| delete_group(group).needing("balancer")));
-    for group in have.groups.iter().filter(|_| !facts.disable_ingress) {
-        let is_ours = is_rule_of(name, &group.rules);
-        let has_own = group.rules.iter().any(|(_, about)| {
-            about
-                .as_deref()
-                .is_some_and(|about| about.ends_with(&format!("={name}")))
-        });
-        let (_, remove) = diff(&group.rules, &Rules::new(), is_ours);
-        if has_own {
-            steps.extend(rule_steps(&group.id, &Rules::new(), &remove));
-        }
-    }
-    let own = security::named(
-        &have.groups,
-        &group_name(&have.service, &facts.cluster_name),
-    );
-    let own = own.map(|own| security::remove_group(own, &have.groups, "balancer"));
-    steps.into_iter().chain(own.into_iter().flatten()).collect()
-}
-
-/// The balancer stays, without the tags that make it ours.
-pub(super) fn release(have: &Observed, facts: &Facts) -> Vec<Step> {
-    let Some(network) = &have.network else {
-        return Vec::new();
-    };
-    let arns = network.groups.iter().map(|group| &group.group.arn);
-    let arns: Vec<_> = std::iter::once(&network.balancer.arn).chain(arns).collect();
-    let call = Call::elbv2("RemoveTags")
-        .list("ResourceArns", arns)
-        .list("TagKeys", facts.owner_keys());
-    let name = &network.balancer.name;
-    let step = Step::change(format!("release network load balancer {name}"), call);
-    let own = security::named(
-        &have.groups,
-        &group_name(&have.service, &facts.cluster_name),
-    );
-    let own = own.map(|own| security::untag(own, facts));
-    own.into_iter().chain([step]).collect()
 }

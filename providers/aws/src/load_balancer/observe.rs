@@ -1,6 +1,6 @@
 //! What is there, whose it is, and what the Service asks for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cloudkeel_api::{
     BalancerRef, CloudError, DesiredState, ErrorKind, Failures, LoadBalancerDriver as _, ServiceRef,
@@ -36,6 +36,8 @@ pub(crate) struct Observed {
     pub(super) targets: Targets,
     /// Target groups of the Service that no listener leads to any more.
     pub(super) leftovers: Vec<TargetGroup>,
+    /// The ports that the groups of other balancers check, if they were listed.
+    pub(super) checked_by_others: Option<BTreeSet<u16>>,
     /// What is asked for beyond the limits of the account.
     pub(super) over_limits: Vec<Failures>,
 }
@@ -94,6 +96,7 @@ impl Observed {
             subnets: Ok(Vec::new()),
             targets: Targets::default(),
             leftovers: Vec::new(),
+            checked_by_others: None,
             over_limits: Vec::new(),
         }
     }
@@ -110,6 +113,13 @@ impl AwsBalancers {
         shared: Option<&Shared>,
     ) -> Result<Observed, CloudError> {
         let balancer_ref = desired.balancer_ref();
+        // All that such a Service may have left are target groups, whose tags name it.
+        if balancer_ref.service.uid.is_empty() {
+            let mut have = Observed::new(balancer_ref, BalancerType::Nlb);
+            self.complete_network(&mut have, None, shared, false)
+                .await?;
+            return Ok(have);
+        }
         let kind = match (kind_of(balancer_ref, &self.facts), desired) {
             (Ok(kind), _) => kind,
             (Err(error), DesiredState::Present(_)) => return Err(error),
@@ -158,6 +168,9 @@ impl AwsBalancers {
             }
         }
         have.groups = self.security_groups(&have, shared, is_present).await?;
+        if matches!(desired, DesiredState::Absent(_)) {
+            self.add_groups_of_nodes(&mut have).await?;
+        }
         if let DesiredState::Present(spec) = desired {
             self.complete(spec, &mut have).await?;
         }

@@ -66,7 +66,10 @@ impl AwsBalancers {
             .as_ref()
             .map(|network| &network.balancer.groups);
         if let Some(attached) = classic.or(network) {
-            groups.extend(self.attached_groups(attached, &groups).await?);
+            if !self.add_unknown(attached, &mut groups).await? {
+                let message = "a load balancer has security groups that are not shown";
+                return Err(CloudError::new(OPERATION, ErrorKind::Incomplete, message));
+            }
             return Ok(groups);
         }
         if !is_present {
@@ -87,25 +90,23 @@ impl AwsBalancers {
         Ok(groups)
     }
 
-    /// Groups of a balancer that are not among those of the cluster. A balancer keeps its groups from being deleted, so
-    /// a list that lacks one is not to be trusted.
-    async fn attached_groups(
+    /// Adds groups that are not known, and says whether all of them were shown. A balancer keeps its groups from being
+    /// deleted, so a list that lacks one is not to be trusted.
+    async fn add_unknown(
         &self,
-        attached: &BTreeSet<String>,
-        known: &[SecurityGroup],
-    ) -> Result<Vec<SecurityGroup>, CloudError> {
+        ids: &BTreeSet<String>,
+        known: &mut Vec<SecurityGroup>,
+    ) -> Result<bool, CloudError> {
         let is_new = |id: &&String| !known.iter().any(|group| group.id == **id);
-        let new: Vec<_> = attached.iter().filter(is_new).collect();
+        let new: Vec<_> = ids.iter().filter(is_new).collect();
         if new.is_empty() {
-            return Ok(Vec::new());
+            return Ok(true);
         }
         let call = Call::ec2("DescribeSecurityGroups").filter("group-id", &new);
         let found = self.ec2_list(call).await?;
-        if found.len() < new.len() {
-            let message = "a load balancer has security groups that are not shown";
-            return Err(CloudError::new(OPERATION, ErrorKind::Incomplete, message));
-        }
-        Ok(found)
+        let is_complete = found.len() >= new.len();
+        known.extend(found);
+        Ok(is_complete)
     }
 
     pub(super) async fn tagged_groups(&self) -> Result<Vec<SecurityGroup>, CloudError> {
@@ -134,12 +135,11 @@ impl AwsBalancers {
         };
         let read = || Network::read(&self.account);
         let network = self.network.no_older_than(NETWORK_FRESH, read).await?;
-        have.subnets = if desired.subnets.is_empty() {
-            let own = self.account.own_subnet.as_ref();
+        let own = self.account.own_subnet.as_ref();
+        let present = have.network.as_ref().map(|it| &it.balancer.subnets);
+        have.subnets = network.place(present, &desired.subnets, || {
             network.discover(&self.facts.cluster, own, desired.is_internal)
-        } else {
-            network.named(&desired.subnets)
-        };
+        });
         let instances = self.instances_for(spec).await?;
         let network_state = have.network.as_ref();
         let present = network_state.and_then(TargetType::of);
@@ -160,6 +160,7 @@ impl AwsBalancers {
         if !self.facts.disable_ingress {
             self.find_node_groups(&instances, have).await?;
         }
+        self.find_others(have).await?;
         if !have.targets.missing.is_empty() {
             let nodes = have.targets.missing.join(", ");
             let message = format!(
@@ -208,12 +209,22 @@ impl AwsBalancers {
         let Ok(ids) = &have.targets.node_groups else {
             return Ok(());
         };
-        let is_known = |id: &&String| !have.groups.iter().any(|group| group.id == **id);
-        let unknown: Vec<_> = ids.iter().filter(is_known).collect();
-        if !unknown.is_empty() {
-            let call = Call::ec2("DescribeSecurityGroups").filter("group-id", unknown);
-            have.groups.extend(self.ec2_list(call).await?);
+        self.add_unknown(ids, &mut have.groups).await.map(drop)
+    }
+
+    /// Nodes may have let a balancer in by a group without the cluster's tag, if it is their only one.
+    pub(super) async fn add_groups_of_nodes(&self, have: &mut Observed) -> Result<(), CloudError> {
+        if self.facts.disable_ingress {
+            return Ok(());
         }
-        Ok(())
+        let instances = self.account.no_older_than(INSTANCES_FRESH).await?;
+        let only = instances
+            .iter()
+            .filter_map(|it| match it.groups.as_slice() {
+                [only] => Some(only.clone()),
+                _ => None,
+            });
+        let only = only.collect();
+        self.add_unknown(&only, &mut have.groups).await.map(drop)
     }
 }

@@ -92,7 +92,8 @@ pub(super) fn remove_group(
         let refers: Rules = refers
             .map(|(rule, about)| (rule.clone(), about.clone()))
             .collect();
-        steps.extend(rule_steps(&group.id, &Rules::new(), &refers));
+        let revoking = rule_steps(&group.id, &Rules::new(), &refers);
+        steps.extend(revoking.into_iter().map(|step| step.needing(after)));
     }
     let call = Call::ec2("DeleteSecurityGroup").set("GroupId", &own.id);
     let text = format!("delete security group {} ({})", own.id, own.name);

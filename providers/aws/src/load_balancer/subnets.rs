@@ -1,6 +1,6 @@
 //! Which subnets a balancer is in. Pure, but for the reading.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cloudkeel_api::{CloudError, Priority};
 
@@ -49,20 +49,44 @@ impl Network {
         &self.subnets
     }
 
-    /// The subnets of these IDs or names, all of which have to be there.
-    pub(super) fn named(&self, names: &[String]) -> Result<Vec<Subnet>, String> {
-        let mut found = Vec::new();
-        for name in names {
+    /// Where a balancer is or should be: one that is there keeps the subnets that it was made with.
+    pub(super) fn place(
+        &self,
+        present: Option<&BTreeSet<String>>,
+        asked: &[String],
+        discover: impl FnOnce() -> Result<Vec<Subnet>, String>,
+    ) -> Result<Vec<Subnet>, String> {
+        match present {
+            Some(present) => self.named(present),
+            None if asked.is_empty() => discover(),
+            None => {
+                let named = self.named(asked);
+                named.map_err(|why| format!("{}: {why}", key::SUBNETS.name()))
+            }
+        }
+    }
+
+    /// The subnets of these IDs or names, each of which has to mean one that is there.
+    fn named<'a>(
+        &self,
+        names: impl IntoIterator<Item = &'a String>,
+    ) -> Result<Vec<Subnet>, String> {
+        let one = |name: &String| {
             let is_it =
                 |subnet: &&Subnet| subnet.id == *name || subnet.tags.get("Name") == Some(name);
-            let subnet = self.subnets.iter().find(is_it);
-            let missing = || {
-                let key = key::SUBNETS.name();
-                format!("{key}: there is no subnet {name:?} in the VPC")
-            };
-            found.push(subnet.cloned().ok_or_else(missing)?);
-        }
-        Ok(found)
+            let mut found = self.subnets.iter().filter(is_it);
+            match (found.next(), found.next()) {
+                (Some(one), None) => Ok(one.clone()),
+                (Some(one), Some(other)) => {
+                    let (one, other) = (&one.id, &other.id);
+                    Err(format!(
+                        "{one} and {other} are both called {name:?}: give one of these IDs"
+                    ))
+                }
+                (None, _) => Err(format!("there is no subnet {name:?} in the VPC")),
+            }
+        };
+        names.into_iter().map(one).collect()
     }
 
     /// One subnet in each zone, found by tags, as the Go CCM finds them.
@@ -161,6 +185,7 @@ mod tests {
         RouteTable {
             id: id.to_owned(),
             is_main,
+            tags: Tags::new(),
             subnets: subnets.iter().map(ToString::to_string).collect(),
             routes: vec![Route {
                 destination: None,
@@ -202,14 +227,41 @@ mod tests {
         assert_eq!(ids(public), ["s-1", "s-4", "s-6"]);
         let internal = network.discover(&cluster(), None, true);
         assert_eq!(ids(internal), ["s-1", "s-4", "s-5", "s-9"]);
-        let named = network.named(&["s-9".to_owned()]);
-        assert_eq!(ids(named), ["s-9"]);
-        assert!(
-            network
-                .named(&["s-10".to_owned()])
-                .unwrap_err()
-                .contains("\"s-10\"")
-        );
+    }
+
+    #[test]
+    fn a_balancer_stays_in_its_subnets_and_a_new_one_is_put_where_it_is_asked_for() {
+        let network = Network {
+            subnets: vec![
+                subnet("s-1", "a", &[("Name", "one")]),
+                subnet("s-2", "b", &[("Name", "two")]),
+                subnet("s-3", "c", &[("Name", "two")]),
+            ],
+            ..Network::default()
+        };
+        let place = |present: Option<&str>, asked: &[&str]| {
+            let present = present.map(|id| BTreeSet::from([id.to_owned()]));
+            let asked: Vec<_> = asked.iter().map(ToString::to_string).collect();
+            let discover = || Ok(vec![subnet("discovered", "a", &[])]);
+            let found = network.place(present.as_ref(), &asked, discover)?;
+            let ids: Vec<_> = found.into_iter().map(|subnet| subnet.id).collect();
+            Ok::<_, String>(ids.join(","))
+        };
+        assert_eq!(place(None, &[]).as_deref(), Ok("discovered"));
+        assert_eq!(place(None, &["s-3", "one"]).as_deref(), Ok("s-3,s-1"));
+        for asked in [&[][..], &["one"], &["nowhere"]] {
+            assert_eq!(place(Some("s-2"), asked).as_deref(), Ok("s-2"), "{asked:?}");
+        }
+        for (asked, why) in [
+            ("s-10", "-subnets: there is no subnet \"s-10\""),
+            (
+                "two",
+                "-subnets: s-2 and s-3 are both called \"two\": give one",
+            ),
+        ] {
+            let error = place(None, &[asked]).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
     }
 
     #[test]

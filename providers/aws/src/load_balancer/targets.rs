@@ -6,22 +6,14 @@ use std::net::Ipv4Addr;
 use cloudkeel_api::{
     IpFamily, LoadBalancerSpec, Protocol, Target, TargetBy, TargetHealth, TargetState,
 };
-use cloudkeel_toolkit::{Capacity, DesiredTargets, TargetChange, TargetDiff, address_of};
-use ipnet::{IpNet, Ipv4Net};
+use cloudkeel_toolkit::{Capacity, DesiredTargets, TargetDiff, address_of};
+use ipnet::IpNet;
 
 use super::desired::{ANYWHERE, Desired};
 use super::observe::{GroupState, NetworkState, Observed};
 use crate::config::BalancerType;
 use crate::id::AwsId;
 use crate::wire::{Ec2Instance, Subnet};
-
-/// What outside the VPC can be a target: private and shared addresses.
-const PRIVATE: [(Ipv4Addr, u8); 4] = [
-    (Ipv4Addr::new(10, 0, 0, 0), 8),
-    (Ipv4Addr::new(172, 16, 0, 0), 12),
-    (Ipv4Addr::new(192, 168, 0, 0), 16),
-    (Ipv4Addr::new(100, 64, 0, 0), 10),
-];
 
 const RANGES_NEED_GROUP: &str = "source ranges hold for targets by address only if the load balancer has a security \
                                  group, which it gets when it is created with NLBSecurityGroupMode=Managed";
@@ -85,32 +77,7 @@ impl Default for Targets {
     }
 }
 
-/// What changes where some targets are registered, in the order in which it is done.
-#[derive(Debug, Default)]
-pub(super) struct Changes {
-    pub(super) added: Vec<String>,
-    pub(super) removed: Vec<String>,
-    /// Those that take the places of the removed ones.
-    pub(super) added_then: Vec<String>,
-}
-
 impl Targets {
-    /// What to register and to deregister where these are registered.
-    pub(super) fn changes(&self, present: impl IntoIterator<Item = String>) -> Changes {
-        let mut changes = Changes::default();
-        for change in self.diff(present).changes {
-            match change {
-                TargetChange::Add { target, .. } if changes.removed.is_empty() => {
-                    changes.added.push(target);
-                }
-                TargetChange::Add { target, .. } => changes.added_then.push(target),
-                TargetChange::Remove { target, .. } => changes.removed.push(target),
-                TargetChange::Drain(_) => {}
-            }
-        }
-        changes
-    }
-
     /// What differs where these are registered.
     pub(super) fn diff(&self, present: impl IntoIterator<Item = String>) -> TargetDiff<String> {
         let present = present.into_iter();
@@ -171,7 +138,7 @@ impl Reach<'_> {
     /// The targets of a Service. All of its Nodes are targets by address if one of them has to be.
     pub(super) fn targets(&self, spec: &LoadBalancerSpec) -> Targets {
         let target_type = self.target_type(spec);
-        let (mut missing, mut refused) = (Vec::new(), BTreeMap::new());
+        let (mut missing, mut refused, mut never) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
         let wanted = DesiredTargets::resolve(spec, |target| {
             let found = match (target_type, self.instance(target)) {
                 (TargetType::Instance, Ok(instance)) => Ok(instance.id.clone()),
@@ -191,6 +158,10 @@ impl Reach<'_> {
                     missing.push(format!("{name} ({id})"));
                     "its instance is not there, or lacks the cluster's tag".to_owned()
                 }
+                Unreached::Never(why) => {
+                    never.insert(name.clone());
+                    why
+                }
                 Unreached::Refused(why) => {
                     refused.insert(name.clone(), why.clone());
                     why
@@ -207,7 +178,7 @@ impl Reach<'_> {
         targets
             .wanted
             .unresolved
-            .retain(|node, _| !refused.contains_key(node));
+            .retain(|node, _| !refused.contains_key(node) && !never.contains(node));
         targets.refused = refused;
         if target_type == TargetType::Ip {
             let outside = targets.wanted.places.keys();
@@ -235,7 +206,7 @@ impl Reach<'_> {
         let id = match AwsId::read(id) {
             Ok(AwsId::Instance(id)) => id,
             Ok(AwsId::Fargate(_)) => {
-                return Err(Unreached::Yet("Fargate Nodes are no targets".to_owned()));
+                return Err(Unreached::Never("Fargate Nodes are no targets".to_owned()));
             }
             Err(error) => return Err(Unreached::Foreign(error.to_string())),
         };
@@ -258,10 +229,9 @@ impl Reach<'_> {
             let why = format!("it has no IPv4 address, only {ip}");
             return Err(Unreached::Refused(why));
         };
-        let is_private = PRIVATE.into_iter().any(|(network, length)| {
-            Ipv4Net::new(network, length).is_ok_and(|network| network.contains(&ip))
-        });
-        if is_private || self.is_inside(ip) {
+        // What outside the VPC can be a target: private and shared addresses.
+        let is_shared = matches!(ip.octets(), [100, 64..=127, ..]);
+        if ip.is_private() || is_shared || self.is_inside(ip) {
             return Ok(ip.to_string());
         }
         let why = format!("{ip} is a public address: expected one of the VPC or a private one");
@@ -277,6 +247,8 @@ impl Reach<'_> {
 /// Why a Node is no target.
 enum Unreached {
     Yet(String),
+    /// No balancer has such targets, and no Node is like that by mistake.
+    Never(String),
     /// Its ID is not one of this cloud.
     Foreign(String),
     /// The ID of an instance that is not there.

@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cloudkeel_api::HealthState;
-use cloudkeel_toolkit::HasId;
+use cloudkeel_toolkit::has_id;
 use cloudkeel_toolkit::xml::Element;
 
 use super::{text, texts};
 use crate::client::FromXml;
+
+has_id!(ClassicBalancer.name: String);
 
 /// A port of a balancer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -111,14 +113,6 @@ impl FromXml for ClassicBalancer {
             instances: texts(element, "Instances/member/InstanceId"),
             check: check.transpose()?,
         })
-    }
-}
-
-impl HasId for ClassicBalancer {
-    type Id = String;
-
-    fn id(&self) -> String {
-        self.name.clone()
     }
 }
 

@@ -3,11 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cloudkeel_api::HealthState;
-use cloudkeel_toolkit::HasId;
+use cloudkeel_toolkit::has_id;
 use cloudkeel_toolkit::xml::Element;
 
 use super::{text, texts};
 use crate::client::FromXml;
+
+has_id!(
+    NetworkBalancer.arn: String,
+    NetworkListener.arn: String,
+    TargetGroup.arn: String,
+);
 
 /// A load balancer of version 2.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,14 +45,6 @@ impl FromXml for NetworkBalancer {
     }
 }
 
-impl HasId for NetworkBalancer {
-    type Id = String;
-
-    fn id(&self) -> String {
-        self.arn.clone()
-    }
-}
-
 /// A port of a balancer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NetworkListener {
@@ -69,14 +67,6 @@ impl FromXml for NetworkListener {
             certificate: text(element, "Certificates/member/CertificateArn"),
             group: text(element, "DefaultActions/member/TargetGroupArn"),
         })
-    }
-}
-
-impl HasId for NetworkListener {
-    type Id = String;
-
-    fn id(&self) -> String {
-        self.arn.clone()
     }
 }
 
@@ -106,6 +96,13 @@ pub(crate) struct TargetGroup {
     pub(crate) balancers: BTreeSet<String>,
 }
 
+impl TargetGroup {
+    /// The port that is asked whether a target is healthy.
+    pub(crate) fn checked_port(&self) -> u16 {
+        self.check.port.parse().unwrap_or(self.port)
+    }
+}
+
 impl FromXml for TargetGroup {
     fn from_xml(element: &Element) -> Result<Self, String> {
         let number = |path: &str| element.value_at(path);
@@ -125,14 +122,6 @@ impl FromXml for TargetGroup {
             },
             balancers: texts(element, "LoadBalancerArns/member"),
         })
-    }
-}
-
-impl HasId for TargetGroup {
-    type Id = String;
-
-    fn id(&self) -> String {
-        self.arn.clone()
     }
 }
 

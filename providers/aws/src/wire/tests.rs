@@ -1,3 +1,5 @@
+use cloudkeel_toolkit::HasId;
+
 use super::*;
 
 fn read<T: FromXml>(text: &str) -> Result<T, String> {

@@ -49,6 +49,26 @@ fn diff(wanted: &DesiredTargets<u64>, present: &[u64], capacity: Capacity) -> Ta
 }
 
 #[test]
+fn changes_are_gathered_into_calls_that_keep_their_order() {
+    let batches = |wanted_ids: &[u64], present: &[u64], limit| {
+        let wanted = wanted(serving(wanted_ids));
+        diff(&wanted, present, Capacity::of(limit)).batches(2)
+    };
+    let (add, remove) = (TargetBatch::Add::<u64>, TargetBatch::Remove::<u64>);
+    let free = batches(&[1, 2, 3], &[8], 9);
+    assert_eq!(free, [add(vec![1, 2]), add(vec![3]), remove(vec![8])]);
+    let full = batches(&[1, 2, 3], &[7, 8, 9], 3);
+    let expected = [
+        remove(vec![7, 8]),
+        remove(vec![9]),
+        add(vec![1, 2]),
+        add(vec![3]),
+    ];
+    assert_eq!(full, expected);
+    assert_eq!(batches(&[1], &[1], 9), []);
+}
+
+#[test]
 fn targets_are_added_before_others_are_removed_and_then_take_their_places_one_by_one() {
     for (case, present, limit, expected) in [
         (

@@ -10,8 +10,6 @@ use super::*;
 use crate::client::Call;
 use crate::wire::{Ec2Instance, Interface};
 
-const NLB: (&str, &str) = ("type", "nlb");
-
 /// The instance of this cloud's Node.
 fn own_instance() -> Ec2Instance {
     Ec2Instance {
@@ -220,6 +218,19 @@ fn a_node_that_has_no_id_or_address_yet_is_waited_for() {
     let found = targets(&[NLB], |_| {}, &[own(), far], None);
     assert_eq!(found.target_type, TargetType::Ip);
     assert!(found.refused.is_empty() && found.wanted.unresolved.contains_key("far"));
+}
+
+#[test]
+fn a_fargate_node_is_no_target_and_nothing_waits_for_it() {
+    let fargate = node(
+        "pod",
+        "aws:///a/fargate-10.0.0.9",
+        "10.0.0.9",
+        TargetBy::Machine,
+    );
+    let found = targets(&[NLB], |_| {}, &[own(), fargate], None);
+    assert_eq!(found.wanted.places.len(), 1);
+    assert!(found.refused.is_empty() && found.wanted.unresolved.is_empty());
 }
 
 fn called<'a>(calls: impl IntoIterator<Item = &'a Call>) -> Vec<String> {

@@ -1,12 +1,11 @@
 //! Quotas of the account, and the room of security groups.
 
 use cloudkeel_api::{ErrorKind, HealthState};
+use cloudkeel_toolkit::TargetBatch;
 use ipnet::IpNet;
 
 use super::super::limits::{Quotas, defaults, fit};
 use super::*;
-
-const NLB: (&str, &str) = ("type", "nlb");
 
 fn quotas(all: &[(&str, usize)]) -> Quotas {
     let own = |(name, most): &(&str, usize)| ((*name).to_owned(), *most);
@@ -59,10 +58,10 @@ fn of_too_many_targets_those_that_serve_stay_and_the_rest_is_spread_over_zones()
         }
         let mut desired = have.desired.clone().unwrap();
         fit(&mut desired, &mut have, &quotas(&[(name, 4)]));
-        let changes = have.targets.changes(present.clone());
+        let batches = have.targets.diff(present.clone()).batches(9);
         // Zone b has none yet.
-        assert_eq!(changes.added, ["i-01", "i-03"], "{kind}");
-        assert!(changes.removed.is_empty(), "{kind}");
+        let added = ["i-01", "i-03"].map(str::to_owned).to_vec();
+        assert_eq!(batches, [TargetBatch::Add(added)], "{kind}");
         let over = messages(&have);
         assert_eq!(over.len(), 1, "{kind}: {over:?}");
         assert!(
@@ -71,11 +70,7 @@ fn of_too_many_targets_those_that_serve_stay_and_the_rest_is_spread_over_zones()
         );
         // Once they serve, nothing changes any more.
         let settled = ["i-01", "i-02", "i-03", "i-04"].map(str::to_owned);
-        let changes = have.targets.changes(settled);
-        assert!(
-            changes.added.is_empty() && changes.removed.is_empty(),
-            "{kind}"
-        );
+        assert_eq!(have.targets.diff(settled).batches(9), [], "{kind}");
     }
 }
 
@@ -128,7 +123,7 @@ fn quotas_that_may_not_be_read_leave_nothing_out() {
     have.targets.wanted.places = places(900);
     let mut desired = have.desired.clone().unwrap();
     fit(&mut desired, &mut have, &Quotas::new());
-    assert_eq!(have.targets.changes([]).added.len(), 900);
+    assert_eq!(have.targets.diff([]).changes.len(), 900);
     assert!(messages(&have).is_empty());
 }
 
@@ -165,7 +160,7 @@ fn rules_of_nodes_are_joined_before_their_group_is_full() {
     spec.source_ranges = ranges.collect();
     let desired = Desired::of(&spec, &facts()).unwrap();
     let have = settled_network(&service(&[NLB]));
-    let ports = nlb::mappings(&desired, &have.service, TargetType::Instance, &facts()).unwrap();
+    let ports = nlb::mappings(&desired, &have.service, TargetType::Instance, &facts());
     let subnets = have.subnets.clone().unwrap();
     let rules = |room| nlb::node_rules(&name(), &ports, &desired.ranges, &subnets, room);
     // Three ports and ICMP of each range; three ports for checks.
