@@ -69,7 +69,7 @@ pub use load_balancer::{
     Options, Outcome, OwnedResource, Plan, PlannedStep, Protocol, ProxyProtocol,
     ProxyProtocolChoice, ProxyProtocols, Report, ResourceKind, ServiceChanges, ServiceCondition,
     ServiceRef, Step, StepAction, StepOutcome, Target, TargetBy, TargetHealth, TargetState,
-    TrafficPolicy,
+    TrafficPolicy, UnprovenResource,
 };
 pub use log_message::{LogMessage, LogSeverity};
 pub use node::NodeFacts;
