@@ -79,22 +79,27 @@ const TABLES: &[Table] = &[
     },
 ];
 
-/// Builds the binary as it is shipped, then runs a benchmark of it. Not a tier: it prints numbers and
+/// Builds the release binary, if none is given, then runs a benchmark of it. Not a tier: it prints numbers and
 /// cannot fail by them. Results that are saved are those that the page shows.
 pub(crate) fn run(
     workspace: &Workspace,
     name: &str,
     save: bool,
+    binary: Option<&Path>,
     rest: &[String],
 ) -> Result<Outcome> {
-    let built =
-        workspace.check(workspace.cargo(&["build", "--release", "--package", "cloudkeel"]))?;
-    if built.problem.is_some() {
-        return Ok(built);
-    }
-    let binary = Metadata::read(workspace)?
-        .target_directory
-        .join("release/cloudkeel");
+    let binary = match binary {
+        Some(given) => std::path::absolute(given)?,
+        None => {
+            let build = workspace.cargo(&["build", "--release", "--package", "cloudkeel"]);
+            let built = workspace.check(build)?;
+            if built.problem.is_some() {
+                return Ok(built);
+            }
+            let folder = Metadata::read(workspace)?.target_directory;
+            folder.join("release/cloudkeel")
+        }
+    };
     let package = format!("cloudkeel-bench-{name}");
     let mut run = workspace.cargo(&["run", "--release", "--package", &package, "--"]);
     run.arg("--binary").arg(binary);

@@ -1,6 +1,7 @@
 //! The command line, and what each command prints.
 
 use std::num::NonZero;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -107,6 +108,9 @@ struct BenchArgs {
     /// Keep the results in `docs/benchmarks/` and print them into `docs/benchmarks.md`.
     #[arg(long)]
     save: bool,
+    /// A program that is built already, such as that of an image, in place of a build.
+    #[arg(long, value_name = "FILE", conflicts_with = "save")]
+    binary: Option<PathBuf>,
     /// Its own arguments.
     #[arg(last = true)]
     rest: Vec<String>,
@@ -202,9 +206,10 @@ impl Cli {
             }
             Command::Lines(args) => count_lines(&args),
             Command::Words => with_workspace(words::run),
-            Command::Bench(args) => {
-                with_workspace(|workspace| bench::run(workspace, &args.name, args.save, &args.rest))
-            }
+            Command::Bench(args) => with_workspace(|workspace| {
+                let binary = args.binary.as_deref();
+                bench::run(workspace, &args.name, args.save, binary, &args.rest)
+            }),
             Command::Simulate(args) => {
                 run_program(suites::SIMULATION, suites::build_simulation, &args.rest)
             }

@@ -14,4 +14,4 @@ pub use contestant::{Contestant, Programs};
 pub use process::Running;
 pub use scrape::{Requests, requests};
 pub use stage::Stage;
-pub use usage::{of_process, of_servers};
+pub use usage::{of_process, of_servers, resident_kib};

@@ -111,6 +111,7 @@ impl Stage {
         command
             .arg(format!("--controllers={controllers}"))
             .args(flags);
-        Running::start(command, self.folder.path().join("log"))
+        let log = format!("log-{}", place.port);
+        Running::start(command, self.folder.path().join(log))
     }
 }

@@ -13,6 +13,14 @@ pub fn of_process(pid: u32) -> Result<(Duration, u64)> {
     Ok((stat.cpu, peak.unwrap_or(0)))
 }
 
+/// The memory of a process that still runs, in KiB, now.
+pub fn resident_kib(pid: u32) -> Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let resident = resident.and_then(|text| text.split_whitespace().next()?.parse().ok());
+    resident.context("Linux does not say how much memory the process has")
+}
+
 /// Processor time so far of the servers of the control plane, whose parent is a child of this process.
 pub fn of_servers() -> Result<Duration> {
     let mut cpu = Duration::ZERO;

@@ -37,6 +37,7 @@ mod secret;
 mod selector;
 mod service;
 mod shared;
+mod text;
 mod volume;
 mod warning_delay;
 mod webhook;
@@ -66,10 +67,10 @@ pub use load_balancer::{
     DriftPolicy, Driven, Executed, Failures, Features, HealthCheck, HealthCheckPolicy, HealthProbe,
     HealthState, HealthSummary, Ingress, IpFamilyPolicy, IpMode, Limits, Listener,
     LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus, LoadBalancers, LockKey, Observation,
-    Options, Outcome, OwnedResource, Plan, PlannedStep, Protocol, ProxyProtocol,
-    ProxyProtocolChoice, ProxyProtocols, Report, ResourceKind, ServiceChanges, ServiceCondition,
-    ServiceRef, Step, StepAction, StepOutcome, Target, TargetBy, TargetHealth, TargetState,
-    TrafficPolicy, UnprovenResource,
+    Options, OtherService, OtherServices, Outcome, OwnedResource, Plan, PlannedStep, Protocol,
+    ProxyProtocol, ProxyProtocolChoice, ProxyProtocols, Report, ResourceKind, ServiceChanges,
+    ServiceCondition, ServiceRef, ServiceSearch, Step, StepAction, StepOutcome, Target, TargetBy,
+    TargetHealth, TargetState, TrafficPolicy, UnprovenResource,
 };
 pub use log_message::{LogMessage, LogSeverity};
 pub use node::NodeFacts;
@@ -84,6 +85,7 @@ pub use secret::{REDACTED, Secret};
 pub use selector::{LabelSelector, SelectorError};
 pub use service::{ServiceFacts, ServicePort, ServiceType};
 pub use shared::Shared;
+pub use text::one_line;
 pub use volume::{VolumePlace, VolumeRef, Volumes};
 pub use warning_delay::WarningDelay;
 pub use webhook::{Admission, AdmissionRequest, PatchOperation, ProvidedWebhook, Webhook};

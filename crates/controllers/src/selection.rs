@@ -43,21 +43,19 @@ impl ControllerSelection {
 
     /// Whether a controller of the framework runs.
     pub fn runs(&self, controller: ControllerName) -> bool {
-        self.decides(|name| ControllerName::find(name) == Some(controller), true)
+        let is_it = |name: &str| ControllerName::find(name) == Some(controller);
+        is_selected(&self.items, is_it, true)
     }
 
     /// Whether a controller of the framework is asked for by name, not only by `*`.
     pub fn names(&self, controller: ControllerName) -> bool {
-        self.decides(|name| ControllerName::find(name) == Some(controller), false)
+        let is_it = |name: &str| ControllerName::find(name) == Some(controller);
+        is_selected(&self.items, is_it, false)
     }
 
     /// Whether a controller that a provider brings along runs.
     pub fn runs_provided(&self, name: &str, on_by_default: bool) -> bool {
-        self.decides(|item| item == name, on_by_default)
-    }
-
-    fn decides(&self, is_meant: impl Fn(&str) -> bool, on_by_default: bool) -> bool {
-        is_selected(&self.items, is_meant, on_by_default)
+        is_selected(&self.items, |item| item == name, on_by_default)
     }
 }
 

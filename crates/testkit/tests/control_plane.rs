@@ -12,5 +12,8 @@ mod objects;
 #[path = "control_plane/teardown.rs"]
 mod teardown;
 #[cfg(test)]
+#[path = "control_plane/tenants.rs"]
+mod tenants;
+#[cfg(test)]
 #[path = "control_plane/waiting.rs"]
 mod waiting;

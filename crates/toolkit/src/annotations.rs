@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use cloudkeel_api::{AnnotationKey, CloudError, KeyValue, Problem};
+use cloudkeel_api::{AnnotationKey, CloudError, Failures, KeyValue, Problem};
 
 /// Declares every annotation of a cloud once: its constant, its type, its name and its meaning. Names stand under
 /// `PREFIX`; those in square brackets are whole.
@@ -91,7 +91,7 @@ pub struct AnnotationReader<'a, P> {
     /// What is asked for and cannot be done, for people.
     pub unsupported: Vec<String>,
     /// What is asked for and cannot change any more.
-    pub fixed: Vec<String>,
+    pub fixed: Vec<Failures>,
     /// What is wrong although it can be read, such as two annotations that exclude each other.
     pub problems: Vec<String>,
 }
@@ -190,7 +190,7 @@ impl<'a, P: Copy + PartialEq> AnnotationReader<'a, P> {
         if let Some(asked) = asked.filter(|asked| *asked != kept) {
             let name = key.name();
             let fixed = format!("{name}: {asked:?}: it is {kept}, which cannot change");
-            self.fixed.push(fixed);
+            self.fixed.push(Failures::invalid(fixed));
         }
         kept.to_owned()
     }
@@ -218,6 +218,12 @@ impl<'a, P: Copy + PartialEq> AnnotationReader<'a, P> {
         let mut problems = std::mem::take(&mut self.problems);
         problems.extend(self.into_unread().messages());
         problems
+    }
+
+    /// The same, to be reported.
+    pub fn into_failures(self) -> Vec<Failures> {
+        let problems = self.into_problems().into_iter();
+        problems.map(Failures::invalid).collect()
     }
 
     /// What could not be read, and which part it is about.
@@ -332,7 +338,7 @@ mod tests {
             }
         }
         const SIZE: AnnotationKey<Size> = AnnotationKey::new("x/size", "A size.");
-        let noted = "x/size: \"large\": it is small, which cannot change".to_owned();
+        let noted = Failures::invalid("x/size: \"large\": it is small, which cannot change");
         for (case, asked, now, kept, noted) in [
             ("nothing", None, "", "small", vec![]),
             ("a new one", Some(Size::Large), "", "large", vec![]),

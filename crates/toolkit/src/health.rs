@@ -6,8 +6,8 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use cloudkeel_api::{
-    DesiredState, HealthCheck, LoadBalancerSpec, NodeAddress, ServiceFacts, TrafficPolicy,
-    format_go_duration, names,
+    DesiredState, HealthCheck, HealthProbe, Listener, LoadBalancerSpec, NodeAddress, ServiceFacts,
+    TrafficPolicy, format_go_duration, names,
 };
 
 /// Where kube-proxy says whether its Node serves, unless it is configured otherwise.
@@ -155,9 +155,22 @@ fn rounded(duration: Duration, limits: &RangeInclusive<u64>) -> u64 {
     seconds.clamp(*limits.start(), *limits.end())
 }
 
+/// How a listener is checked, in the words of most APIs: protocol, port and path. `None` for what is not checked by a TCP
+/// connection.
+pub fn usual_probe(listener: &Listener) -> Option<(&'static str, u16, String)> {
+    let check = &listener.health_check;
+    let port = check.port.or(listener.node_port).unwrap_or(listener.port);
+    match &check.probe {
+        HealthProbe::Tcp => Some(("tcp", port, String::new())),
+        HealthProbe::Http { path } => Some(("http", port, path.clone())),
+        HealthProbe::Https { path } => Some(("https", port, path.clone())),
+        HealthProbe::UdpConnect | HealthProbe::Sctp => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use cloudkeel_api::{BalancerRef, ClusterIdentity, Listener, ServiceRef};
+    use cloudkeel_api::{BalancerRef, ClusterIdentity, ServiceRef};
 
     use super::*;
 

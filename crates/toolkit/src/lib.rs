@@ -46,12 +46,12 @@ pub use self::annotations::{AnnotationReader, Unread};
 pub use self::background::{Cause, Schedule, ServiceFollower};
 pub use self::balancers::{
     BalancerFinder, Candidates, Capacity, Classified, CloudBalancer, DesiredTarget, DesiredTargets,
-    HasListenerKey, Labels, ListenerChange, ListenerDiff, ListenerKey, Namesakes, Owner,
-    OwnerLabels, OwnerTag, OwnerText, PendingLookups, SHARED_LABEL, ServiceLabel,
-    ShareableBalancer, SharedList, Sharing, TaggedBalancer, TaggedBalancers, TargetChange,
-    TargetDiff, address_of, balancer_name, check_unchanged, diff_listeners, ingress, instance_of,
-    internal_ip, is_referenced, is_refusal, labels_of_new, named_balancer, one_each,
-    through_balancer, unresolved,
+    ExtraTags, HasListenerKey, Labels, ListenerChange, ListenerDiff, ListenerKey, Namesakes, Owner,
+    OwnerLabels, OwnerTag, OwnerText, PendingLookups, SHARED_LABEL, SHARED_TAG, ServiceLabel,
+    ShareableBalancer, SharedList, Sharing, TagApi, TagStep, TagSync, TaggedBalancer,
+    TaggedBalancers, TargetChange, TargetDiff, address_of, balancer_name, check_unchanged,
+    diff_listeners, ingress, instance_of, internal_ip, is_referenced, is_refusal, labels_of_new,
+    named_balancer, one_each, silent_spec, through_balancer, unresolved,
 };
 pub use self::client::{
     ApiCall, ApiMetrics, Instruments, MetricLabels, MetricNames, MetricsServer, Pages, TokenApi,

@@ -16,6 +16,8 @@ pub struct RestApi {
     root: &'static str,
     per_page: usize,
     paging: Paging,
+    /// A kind of large resources, and how many of them come on a page.
+    large: Option<(&'static str, usize)>,
 }
 
 impl RestApi {
@@ -26,7 +28,15 @@ impl RestApi {
             root,
             per_page,
             paging,
+            large: None,
         }
+    }
+
+    /// The same, with smaller pages for a kind whose resources are large.
+    #[must_use]
+    pub const fn with_pages<T: Resource>(mut self, per_page: usize) -> Self {
+        self.large = Some((T::MANY, per_page));
+        self
     }
 
     /// The client.
@@ -44,9 +54,11 @@ impl RestApi {
 
     /// Asks for all resources of a kind.
     pub fn list<T: Resource>(&self) -> Request {
+        let large = self.large.filter(|(many, _)| *many == T::MANY);
+        let per_page = large.map_or(self.per_page, |(_, per_page)| per_page);
         Request::get(self.many::<T>())
             .query("page", 1)
-            .query("per_page", self.per_page)
+            .query("per_page", per_page)
     }
 
     /// All resources that a request asks for. Complete, or an error.
@@ -216,5 +228,18 @@ mod tests {
             "DELETE /v2/servers/7",
         ];
         assert_eq!(seen.iter().map(line).collect::<Vec<_>>(), expected);
+    }
+
+    #[tokio::test]
+    async fn large_resources_come_in_smaller_pages() {
+        let script = Script::new([Reply::json(200, &json!({"servers": []}))]);
+        let client = Client::builder("https://x")
+            .transport(std::sync::Arc::<Script>::clone(&script))
+            .build()
+            .unwrap();
+        let api = RestApi::new(client, "/v2", 200, PAGING).with_pages::<Server>(50);
+        let none: Vec<Server> = api.every(Priority::Normal).await.unwrap();
+        assert_eq!(none, []);
+        assert_eq!(script.seen()[0].uri().query(), Some("page=1&per_page=50"));
     }
 }

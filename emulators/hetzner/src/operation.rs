@@ -67,6 +67,8 @@ cloudkeel_emulation::operations! {
         GetCertificate = GET "/v1/certificates/{id}",
         /// Uploads a certificate, or has one issued.
         CreateCertificate = POST "/v1/certificates",
+        /// Gives a certificate up.
+        DeleteCertificate = DELETE "/v1/certificates/{id}",
         /// All dedicated servers.
         RobotListServers = GET "/robot/server",
         /// One dedicated server.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cloudkeel_api::{LabelSelector, Problem};
-use cloudkeel_toolkit::annotations;
+use cloudkeel_toolkit::{ExtraTags, annotations};
 
 annotations! {
     /// The prefix of all of them.
@@ -18,7 +18,7 @@ annotations! {
         "Anything but `false` makes a load balancer that is only reachable inside. It cannot be changed later.";
     SUBNETS: Vec<String> = "subnets",
         "The subnets of the load balancer, by ID or by their Name tag, in place of those that are found by tags.";
-    ADDITIONAL_TAGS: String = "additional-resource-tags",
+    ADDITIONAL_TAGS: ExtraTags = "additional-resource-tags",
         "More tags of the load balancer and its parts: `key=value,key2=,key3`.";
     TARGET_NODE_LABELS: String = "target-node-labels",
         "Only Nodes with all of these labels are targets: `key=value,key2=`; without a value the label has to exist.";
@@ -95,16 +95,4 @@ pub(crate) fn node_selector(
         Problem::unexpected(TARGET_NODE_LABELS.name(), &text, expected)
     };
     terms.join(",").parse().map(Some).map_err(wrong)
-}
-
-/// `key=value,key2=,key3`.
-pub(crate) fn tag_pairs(text: &str) -> BTreeMap<String, String> {
-    let pairs = text
-        .split(',')
-        .map(str::trim)
-        .filter(|pair| !pair.is_empty());
-    pairs
-        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
-        .map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()))
-        .collect()
 }

@@ -55,20 +55,18 @@ annotations! {
     /// The prefix of most of them.
     pub const PREFIX = "service.beta.kubernetes.io/do-loadbalancer-";
 
-    #[unset("")]
-    LOAD_BALANCER_ID: String = ["kubernetes.digitalocean.com/load-balancer-id"],
+    #[unset("")] LOAD_BALANCER_ID: String = ["kubernetes.digitalocean.com/load-balancer-id"],
         "The ID of the load balancer. Written by the controller; set it to take over an existing one.";
-    FIREWALL_MANAGED: String = ["kubernetes.digitalocean.com/firewall-managed"],
+    FIREWALL_MANAGED: bool = ["kubernetes.digitalocean.com/firewall-managed"],
         "`false` keeps the ports of a `NodePort` Service out of the public access firewall.";
     DISOWN: bool = ["service.kubernetes.io/do-loadbalancer-disown"],
         "Whether the load balancer is left alone: neither changed nor deleted with the Service.";
     NAME: String = "name",
         "The name of the load balancer. Without it, `a` and the UID of the Service. A change renames it.";
-    #[unset("")]
-    TYPE: BalancerType = "type",
+    #[unset("")] TYPE: BalancerType = "type",
         "`REGIONAL` or `REGIONAL_NETWORK`. Without it, the configured default. Cannot change later: it is written back.";
-    NETWORK: Network = "network", "`EXTERNAL` (the default) or `INTERNAL`. Cannot change later.";
-    NETWORK_STACK: NetworkStack = "network-stack",
+    #[unset("")] NETWORK: Network = "network", "`EXTERNAL` (the default) or `INTERNAL`. Cannot change later.";
+    #[unset("")] NETWORK_STACK: NetworkStack = "network-stack",
         "`IPV4` or `DUALSTACK`. Without it, by type and Nodes. Cannot change later.";
     IP: String = "ip", "An address of your own for a new load balancer.";
     SUBNET_UUID: String = "subnet-uuid", "The subnet of a new load balancer.";
@@ -84,8 +82,8 @@ annotations! {
     CERTIFICATE_NAME: String = "certificate-name", "The certificate of HTTPS, by name.";
     HOSTNAME: String = "hostname", "A name to publish in the Service's status in place of addresses.";
     ALGORITHM: String = "algorithm", "Sent as it is. The API no longer lets it be chosen.";
-    SIZE_SLUG: SizeSlug = "size-slug", "`lb-small`, `lb-medium` or `lb-large`. Not with `size-unit`.";
-    SIZE_UNIT: u32 = "size-unit", "How many nodes the load balancer has. The API takes a change once an hour.";
+    #[unset("")] SIZE_SLUG: SizeSlug = "size-slug", "`lb-small`, `lb-medium` or `lb-large`. Not with `size-unit`.";
+    #[unset("")] SIZE_UNIT: u32 = "size-unit", "How many nodes the load balancer has. The API takes a change once an hour.";
     STICKY_SESSIONS_TYPE: String = "sticky-sessions-type",
         "`cookies` for sessions that stay with a Node. Anything else means none.";
     STICKY_SESSIONS_COOKIE_NAME: String = "sticky-sessions-cookie-name",
@@ -108,7 +106,7 @@ annotations! {
     HEALTHCHECK_PORT: String = "healthcheck-port",
         "The Service port whose node port is checked. Without it, the first TCP port.";
     HEALTHCHECK_PATH: String = "healthcheck-path", "The path of the health check.";
-    HEALTHCHECK_PROTOCOL: CheckProtocol = "healthcheck-protocol",
+    #[unset("")] HEALTHCHECK_PROTOCOL: CheckProtocol = "healthcheck-protocol",
         "`tcp`, `http` or `https`. Without it, `http` if there is a path, else `tcp`.";
     HEALTHCHECK_INTERVAL: u32 = "healthcheck-check-interval-seconds",
         "The interval between health checks, 3 seconds by default.";

@@ -2,18 +2,21 @@
 
 use std::ops::Deref;
 
+use async_trait::async_trait;
 use cloudkeel_api::{CloudError, ErrorKind, Priority, ProviderContext, ScopeFingerprint};
 use cloudkeel_http::{Request, RequestRate};
-use cloudkeel_toolkit::{ApiMetrics, Instruments, Paging, RestApi, TokenApi, Wiring, json};
-use serde_json::json;
+use cloudkeel_toolkit::{ApiMetrics, Instruments, Paging, RestApi, TagApi, TokenApi, Wiring, json};
+use serde_json::{Value, json};
 
 use crate::config::Config;
 use crate::error::refusals;
 use crate::id::SCHEME;
-use crate::wire::{Account, Droplet, Region};
+use crate::wire::{Account, Droplet, LoadBalancer, Region, Tag};
 
 /// As much as the API gives on one page.
 const PER_PAGE: usize = 200;
+/// Each of them shows all its droplets, and the API fails on pages that become too large.
+const BALANCERS_PER_PAGE: usize = 50;
 /// Where a list says how it goes on.
 const PAGING: Paging = Paging {
     next: "/links/pages/next",
@@ -53,7 +56,8 @@ impl Api {
             },
         };
         let client = wiring.token_client(context, api)?;
-        Ok(Self(RestApi::new(client, "/v2", PER_PAGE, PAGING)))
+        let api = RestApi::new(client, "/v2", PER_PAGE, PAGING);
+        Ok(Self(api.with_pages::<LoadBalancer>(BALANCERS_PER_PAGE)))
     }
 
     /// Proves that the token is good, and says whose it is. A token that may not read its account may still be good for
@@ -96,15 +100,17 @@ impl Api {
         let message = format!("REGION: {wanted:?}: expected one of {}", known.join(", "));
         Err(CloudError::invalid("find region", message))
     }
+}
 
-    /// Puts a tag on load balancers, and creates it if it is not there.
-    pub(crate) async fn tag(&self, tag: &str, balancers: &[String]) -> Result<(), CloudError> {
-        let tagged = balancers.iter();
-        let tagged = tagged.map(|id| json!({"resource_id": id, "resource_type": "load_balancer"}));
-        let tagged = json!({"resources": tagged.collect::<Vec<_>>()});
+#[async_trait]
+impl TagApi for Api {
+    const SYNC: &'static str = "digitalocean-tag-sync";
+
+    async fn tag(&self, tag: &str, balancers: &[String]) -> Result<(), CloudError> {
         let put = || {
             let request = Request::post("/v2/tags/{tag}/resources").param("tag", tag);
-            self.send(request.json(tagged.clone()).idempotent(true))
+            let tagged = tagged(balancers.iter().map(String::as_str));
+            self.send(request.json(tagged).idempotent(true))
         };
         match put().await {
             Err(error) if error.is_not_found() => {
@@ -115,4 +121,24 @@ impl Api {
             put => put,
         }
     }
+
+    async fn untag(&self, tag: &str, balancer: &str) -> Result<(), CloudError> {
+        let request = Request::delete("/v2/tags/{tag}/resources").param("tag", tag);
+        self.send(request.json(tagged([balancer]))).await
+    }
+
+    async fn delete_tag(&self, tag: &str) -> Result<(), CloudError> {
+        self.delete::<Tag>(&tag.to_owned()).await
+    }
+
+    async fn is_left(&self, tag: &str) -> Result<bool, CloudError> {
+        let tag: Option<Tag> = self.find(&tag.to_owned(), Priority::Normal).await?;
+        Ok(tag.is_some_and(|tag| tag.resources.count == 0))
+    }
+}
+
+fn tagged<'a>(balancers: impl IntoIterator<Item = &'a str>) -> Value {
+    let all = balancers.into_iter();
+    let all = all.map(|id| json!({"resource_id": id, "resource_type": "load_balancer"}));
+    json!({"resources": all.collect::<Vec<_>>()})
 }

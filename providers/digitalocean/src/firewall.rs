@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cloudkeel_api::{CloudError, KeyValue as _, Protocol, ServiceFacts, ServiceType, names};
+use cloudkeel_api::{CloudError, Protocol, ServiceFacts, ServiceType, names};
 use cloudkeel_toolkit::health::{KUBE_PROXY_PORT, kube_proxy_port};
 use cloudkeel_toolkit::{Cause, KeptResource, OpenPorts, PortSource, Schedule, ServiceFollower};
 
@@ -99,8 +99,7 @@ fn anywhere() -> Peers {
 
 /// A `NodePort` Service, unless it says otherwise. A value that cannot be read says nothing.
 fn is_open_on_nodes(service: &ServiceFacts) -> bool {
-    let managed = service.annotations.get(key::FIREWALL_MANAGED.name());
-    let managed = managed.and_then(|text| bool::parse(text).ok());
+    let managed = key::FIREWALL_MANAGED.readable(&service.annotations);
     service.service_type == ServiceType::NodePort && managed.unwrap_or(true)
 }
 
@@ -143,16 +142,12 @@ fn outbound() -> BTreeSet<FirewallRule> {
 fn comparable(settings: &FirewallSettings) -> FirewallSettings {
     let mut same = settings.clone();
     for rules in [&mut same.inbound_rules, &mut same.outbound_rules] {
-        let shown = std::mem::take(rules).into_iter();
-        *rules = shown
-            .map(|rule| match rule.ports.as_str() {
-                "0" | ALL_PORTS => FirewallRule {
-                    ports: String::new(),
-                    ..rule
-                },
-                _ => rule,
-            })
-            .collect();
+        for mut rule in std::mem::take(rules) {
+            if ["0", ALL_PORTS].contains(&rule.ports.as_str()) {
+                rule.ports.clear();
+            }
+            rules.insert(rule);
+        }
     }
     same
 }

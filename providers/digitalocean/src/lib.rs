@@ -11,7 +11,6 @@ mod firewall;
 mod id;
 mod instances;
 mod load_balancer;
-mod tag_sync;
 mod webhook;
 mod wire;
 
@@ -27,7 +26,7 @@ pub use cloudkeel_toolkit::Wiring;
 use cloudkeel_toolkit::{
     ApiCall, ApiMetrics, BalancerReview as _, Cloud, CloudFactory, EventRecorder, IdError,
     KeptResource, MetricLabels, MetricNames, ProvenInstances, Provider, RestInstances,
-    ServiceFollower as _, Session, Settings as _, settings::by_name,
+    ServiceFollower as _, Session, Settings as _, TagSync, settings::by_name,
 };
 
 pub use self::annotations::PREFIX;
@@ -38,8 +37,8 @@ pub use self::id::{SCHEME, droplet_id, provider_id};
 use self::instances::{DropletRules, Droplets};
 use self::load_balancer::certificate::Certificates;
 use self::load_balancer::{Balancers, Facts, balancers};
-use self::tag_sync::TagSync;
 use self::webhook::ServiceReview;
+use self::wire::LoadBalancer;
 
 /// DigitalOcean.
 pub struct DigitalOcean;
@@ -69,10 +68,8 @@ fn firewall_operation(call: &ApiCall<'_>) -> MetricLabels {
         ("post", _) => "create",
         _ => "update",
     };
-    let result = match call.status {
-        ..400 => "succeeded",
-        _ => "failed",
-    };
+    let is_good = call.status < 400;
+    let result = if is_good { "succeeded" } else { "failed" };
     vec![
         ("operation", operation.to_owned()),
         ("result", result.to_owned()),
@@ -90,8 +87,10 @@ impl Session for Api {
 #[async_trait]
 impl Cloud for DigitalOcean {
     type Config = Config;
-    const CONTROLLERS: &'static [ProvidedController] =
-        &[TagSync::PROVIDED, FirewallController::PROVIDED];
+    const CONTROLLERS: &'static [ProvidedController] = &[
+        TagSync::<Api, LoadBalancer>::PROVIDED,
+        FirewallController::PROVIDED,
+    ];
     const WEBHOOKS: &'static [ProvidedWebhook] = &[ServiceReview::PROVIDED];
     const PRESET_FLAGS: &'static [&'static str] = &["--authentication-skip-lookup"];
 
@@ -134,7 +133,14 @@ impl Cloud for DigitalOcean {
         let metrics = address.map(|address| ApiMetrics::new(address, METRICS));
         let api = Api::new(config, context, &wiring, metrics.as_ref())?;
         let scope = api.scope().await?;
-        let facts = Facts::new(config, api.region(config, &wiring).await?, context);
+        let tag = config.cluster_id.iter().map(|id| format!("k8s:{id}"));
+        let facts = Facts {
+            region: api.region(config, &wiring).await?,
+            vpc_id: config.vpc_id.clone(),
+            default_type: config.balancer_type,
+            cluster_tag: tag.collect(),
+            cluster: context.cluster.uid.clone(),
+        };
         let droplets = Arc::new(Droplets::new(api.clone()));
         let events = Arc::new(EventRecorder::new(Arc::clone(&context.events)));
         let instances = RestInstances {

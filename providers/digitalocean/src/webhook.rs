@@ -31,8 +31,8 @@ impl BalancerReview for ServiceReview {
         if is_disowned(&service.balancer_ref.annotations)? {
             return Ok(None);
         }
-        let certificates = Certificates::default();
-        let certificate = certificates.find(&self.api, service, None).await?;
+        let all = Certificates::default();
+        let certificate = all.find(&self.api, &self.facts, service, None).await?;
         let desired = Desired::of(service, &self.facts, None, certificate.as_deref());
         let mut request = desired.checked()?;
         request.validate_only = Some(true);
@@ -53,8 +53,7 @@ impl BalancerReview for ServiceReview {
             Some(id) => self.api.replace_request::<LoadBalancer>(&id, request),
             None => self.api.create_request::<LoadBalancer>(request),
         };
-        self.api
-            .send(request.read_only().within(REVIEW_TIMEOUT))
-            .await
+        let request = request.read_only().within(REVIEW_TIMEOUT);
+        self.api.send(request).await
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::balancer::{
     BalancerRequest, BalancerSettings, ClientRules, ForwardingRule, HealthCheck, LoadBalancer,
-    StickySessions, units,
+    PORTS, StickySessions, units,
 };
 
 /// Whose token it is: a user's, or that of the team that the user works in.

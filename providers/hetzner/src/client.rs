@@ -7,17 +7,21 @@ mod robot;
 use std::ops::Deref;
 use std::time::Duration;
 
-use cloudkeel_api::{CloudError, ErrorKind, ProviderContext};
+use cloudkeel_api::{CloudError, ErrorKind, Priority, ProviderContext};
 use cloudkeel_http::{PollSchedule, Progress, Request};
-use cloudkeel_toolkit::{ApiMetrics, Instruments, Paging, RestApi, TokenApi, Wiring, json};
+use cloudkeel_toolkit::{
+    ApiMetrics, Instruments, Paging, Resource, RestApi, TokenApi, Wiring, json,
+};
 use serde::Deserialize;
 use serde_json::Value;
 
-use self::requests::PER_PAGE;
 pub(crate) use self::robot::{Login, Robot};
 use crate::config::Config;
 use crate::error::cloud_refusals;
 use crate::wire::{Action, ActionError, LoadBalancer};
+
+/// As much as the API gives on one page.
+const PER_PAGE: usize = 50;
 
 /// How long an action is waited for before it is checked again later.
 const ACTION_TIMEOUT: Duration = Duration::from_secs(15);
@@ -93,12 +97,24 @@ impl Api {
         self.send(Request::get("/locations")).await
     }
 
+    /// Asks for those of a name.
+    pub(crate) fn named<T: Resource>(&self, name: &str) -> Request {
+        self.list::<T>().query("name", name)
+    }
+
+    /// Asks for those with a label.
+    pub(crate) fn labelled<T: Resource>(&self, label: &str, value: &str) -> Request {
+        let selector = format!("{label}={value}");
+        self.list::<T>().query("label_selector", selector)
+    }
+
     /// Creates a balancer. Returns it as the answer shows it.
     pub(crate) async fn create_balancer(
         &self,
         body: Value,
     ) -> Result<(ActionState, LoadBalancer), CloudError> {
-        let request = requests::create::<LoadBalancer>(body);
+        let request = self.create_request::<LoadBalancer>(&body);
+        let request = request.priority(Priority::Urgent);
         let response = self.client().send(request).await?;
         let created: LoadBalancer = json::one(&response)?;
         let state = self.wait_for(response.json()?).await?;
@@ -124,16 +140,15 @@ impl Api {
             .growing_to(Duration::from_secs(2))
             .within(ACTION_TIMEOUT);
         let id = action.id;
-        let polled = self
-            .client()
-            .poll_until(requests::action(id), schedule, |answer| {
-                let answered: ActionsAnswer = answer.json()?;
-                let mut actions = answered.actions.iter();
-                match actions.find(|action| action.id == id) {
-                    Some(action) => progress(action),
-                    None => Err(answer.malformed(&format!("it does not show action {id}"))),
-                }
-            });
+        let client = self.client();
+        let polled = client.poll_until(requests::action(id), schedule, |answer| {
+            let answered: ActionsAnswer = answer.json()?;
+            let mut actions = answered.actions.iter();
+            match actions.find(|action| action.id == id) {
+                Some(action) => progress(action),
+                None => Err(answer.malformed(&format!("it does not show action {id}"))),
+            }
+        });
         match polled.await {
             Ok(()) => Ok(ActionState::Done),
             Err(error) if error.kind() == ErrorKind::Timeout => Ok(ActionState::StillRunning),

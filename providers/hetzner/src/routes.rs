@@ -54,11 +54,8 @@ impl RouteTable for HetznerRoutes {
     type Hops = Arc<Vec<Server>>;
 
     async fn rows(&self) -> Result<Vec<Route>, CloudError> {
-        let network: Network = self
-            .servers
-            .api
-            .get(&self.network, Priority::Normal)
-            .await?;
+        let api = &self.servers.api;
+        let network: Network = api.get(&self.network, Priority::Normal).await?;
         Ok(network.routes)
     }
 

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::balancer::{
     Action, ActionError, AlgorithmField, BalancerType, Certificate, Issuance, LoadBalancer,
-    Service, ServiceCheck, ServiceCheckHttp, ServiceHttp, Target, TargetIp, TargetServer,
+    ResourceId, Service, ServiceCheck, ServiceCheckHttp, ServiceHttp, Target, TargetIp,
+    TargetServer,
 };
 #[cfg(test)]
 pub(crate) use self::balancer::{

@@ -4,6 +4,9 @@ use std::fmt;
 
 use crate::{CloudError, REDACTED};
 
+/// As much of a value is shown as tells which one it is.
+const LONGEST_VALUE: usize = 200;
+
 /// One wrong key: its name, its value, and what would be right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
@@ -46,10 +49,15 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.value {
-            Some(value) => write!(f, "{}: {value:?}: {}", self.key, self.message),
-            None => write!(f, "{}: {}", self.key, self.message),
+        let Some(value) = &self.value else {
+            return write!(f, "{}: {}", self.key, self.message);
+        };
+        let shown = value.floor_char_boundary(LONGEST_VALUE);
+        write!(f, "{}: {:?}", self.key, &value.get(..shown).unwrap_or(""))?;
+        if shown < value.len() {
+            write!(f, "… ({} bytes)", value.len())?;
         }
+        write!(f, ": {}", self.message)
     }
 }
 
@@ -137,6 +145,18 @@ mod tests {
         );
         let missing = Problem::new("token", "is required");
         assert_eq!(missing.to_string(), "token: is required");
+    }
+
+    #[test]
+    fn of_a_huge_value_the_beginning_is_shown_and_still_what_would_be_right() {
+        let problem = Problem::unexpected("retries", "9".repeat(200_000), "a whole number");
+        let shown = problem.to_string();
+        assert!(shown.starts_with("retries: \"999"), "{shown}");
+        assert!(
+            shown.ends_with("9\"… (200000 bytes): expected a whole number"),
+            "{shown}"
+        );
+        assert!(shown.len() < 300, "{}", shown.len());
     }
 
     #[test]

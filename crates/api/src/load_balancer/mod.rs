@@ -3,6 +3,7 @@
 mod choices;
 mod driver;
 mod health;
+mod others;
 mod plain;
 mod plan;
 mod spec;
@@ -19,6 +20,7 @@ pub use driver::{Busy, Driven, Executed, LoadBalancerDriver, Observation, Report
 pub use health::{
     HealthCheck, HealthCheckPolicy, HealthProbe, HealthState, HealthSummary, TargetHealth,
 };
+pub use others::{OtherService, OtherServices, ServiceSearch};
 pub use plan::{Plan, PlannedStep, Step, StepAction};
 pub use spec::{
     Affinity, Algorithm, BalancerRef, DesiredState, IpFamilyPolicy, Listener, LoadBalancerSpec,

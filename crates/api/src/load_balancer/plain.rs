@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Affinity, BalancerRef, HealthCheck, Listener, LoadBalancerSpec, Options, Protocol, ServiceRef,
-    Target, TargetBy, TargetState, TrafficPolicy,
+    Affinity, BalancerRef, HealthCheck, Listener, LoadBalancerSpec, Options, OtherServices,
+    Protocol, ServiceRef, Target, TargetBy, TargetState, TrafficPolicy,
 };
 use crate::{ClusterIdentity, IpFamily, NodeFacts, Shared};
 
@@ -21,6 +21,7 @@ impl BalancerRef {
             ip_family_policy: None,
             ingress: Vec::new(),
             adopt: None,
+            others: OtherServices::none(),
         }
     }
 

@@ -8,10 +8,12 @@ use std::time::Duration;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-use crate::{ClusterIdentity, HealthCheck, Ingress, IpFamily, IpMode, NodeFacts, Shared};
+use crate::{
+    ClusterIdentity, HealthCheck, Ingress, IpFamily, IpMode, NodeFacts, OtherServices, Shared,
+};
 
 /// Which Service.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct ServiceRef {
     /// `metadata.namespace`
     pub namespace: String,
@@ -53,7 +55,8 @@ impl fmt::Display for ServiceRef {
 ///
 /// A balancer is ours if its owner labels have this Service's UID. Labels without a UID count
 /// only if the Service points back at that balancer by an annotation or its status. Any other
-/// balancer is [`NotOurs`](crate::ErrorKind::NotOurs), unless `adopt` names it.
+/// balancer is [`NotOurs`](crate::ErrorKind::NotOurs), unless `adopt` names it. One that another Service
+/// of the cluster has is never adopted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BalancerRef {
@@ -75,6 +78,9 @@ pub struct BalancerRef {
     pub ingress: Vec<Ingress>,
     /// The balancer to adopt, by the cloud's ID.
     pub adopt: Option<String>,
+    /// The other Services that the same cloud serves.
+    #[serde(skip)]
+    pub others: OtherServices,
 }
 
 /// `ipFamilyPolicy`

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 /// What a command begins with.
-const PROGRAMS: [&str; 2] = ["cargo ", "cloudkeel "];
+const PROGRAMS: [&str; 5] = ["cargo ", "cloudkeel ", "docker ", "helm ", "kubectl "];
 
 /// Every line of the blocks for a shell, and every command within a sentence.
 pub(crate) fn commands(page: &str) -> BTreeSet<String> {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::commands::commands;
 use crate::shell::workspace;
-use crate::{managers, programs};
+use crate::{installing, managers, programs};
 
 /// A command, and the test that runs it.
 struct Proof {
@@ -14,6 +14,7 @@ struct Proof {
 }
 
 const PROGRAMS: &str = "crates/cloudkeel/tests/readme/programs.rs";
+const INSTALLING: &str = "crates/cloudkeel/tests/readme/installing.rs";
 const MANAGERS: &str = "crates/cloudkeel/tests/readme/managers.rs";
 
 /// All commands of the README. One that is not here has no place there.
@@ -81,6 +82,155 @@ const PROOFS: [Proof; 12] = [
     },
 ];
 
+/// A page of which every command is run by a test, or says why not.
+struct Page {
+    file: &'static str,
+    proofs: &'static [Proof],
+    /// Commands that no test runs, and why.
+    not_run: &'static [(&'static str, &'static str)],
+}
+
+const INSTALLED: &str = "the_chart_is_installed_upgraded_and_rolled_back";
+const APPLIED: &str = "the_manifests_are_applied_beside_a_secret";
+const DESCRIBED: &str = "the_program_describes_itself";
+const COMPLETED: &str = "completions_are_put_where_shells_read_them";
+const PLAN: &str = "crates/cloudkeel/tests/manager/plan.rs";
+const ORPHANS: &str = "crates/cloudkeel/tests/manager/plan_orphans.rs";
+
+const fn proof(command: &'static str, file: &'static str, test: &'static str) -> Proof {
+    Proof {
+        command,
+        file,
+        test,
+    }
+}
+
+const PAGES: [Page; 6] = [
+    Page {
+        file: "docs/install.md",
+        proofs: &[
+            proof(installing::INSTALL, INSTALLING, INSTALLED),
+            proof(installing::STATIC_POD, INSTALLING, INSTALLED),
+            proof(installing::SECRET, INSTALLING, APPLIED),
+            proof(installing::APPLY, INSTALLING, APPLIED),
+            proof(installing::VERSION, INSTALLING, DESCRIBED),
+            proof(installing::VERSION_AS_JSON, INSTALLING, DESCRIBED),
+            proof("cloudkeel completion bash", INSTALLING, COMPLETED),
+            proof(installing::IN_BASH, INSTALLING, COMPLETED),
+            proof(installing::FOR_ZSH, INSTALLING, COMPLETED),
+            proof(installing::FOR_FISH, INSTALLING, COMPLETED),
+            PLANNED,
+            // The tier writes the image first, and runs this test on it.
+            proof(
+                "cargo xtask image",
+                "crates/cloudkeel/tests/deploy/image.rs",
+                IMAGE,
+            ),
+            proof(
+                "cargo xtask test --tier image",
+                "crates/cloudkeel/tests/deploy/image.rs",
+                IMAGE,
+            ),
+        ],
+        not_run: &[
+            (
+                "cargo xtask image --features hetzner",
+                "a build of many minutes",
+            ),
+            (
+                "docker build -t registry.example/cloudkeel:0.1.0 .",
+                "needs a container engine",
+            ),
+            (
+                "docker build --build-arg FEATURES=hetzner",
+                "needs a container engine",
+            ),
+        ],
+    },
+    Page {
+        file: "docs/plan.md",
+        proofs: &[
+            PLANNED,
+            proof(
+                "cloudkeel plan --orphans",
+                ORPHANS,
+                "orphans_are_listed_and_removed_only_when_confirmed",
+            ),
+            proof(
+                "cloudkeel plan --teardown",
+                ORPHANS,
+                "a_teardown_removes_what_is_this_clusters_and_nothing_else",
+            ),
+            proof(installing::CLUSTER_UID, INSTALLING, APPLIED),
+        ],
+        not_run: &[],
+    },
+    Page {
+        file: "docs/migrate.md",
+        proofs: &[
+            PLANNED,
+            proof(installing::REPLACED, INSTALLING, DESCRIBED),
+            proof(
+                "cloudkeel --cloud-provider=hcloud",
+                "crates/cloudkeel/tests/swap/charts.rs",
+                "every_chart_works_as_it_is",
+            ),
+        ],
+        not_run: &[(
+            "helm upgrade hccm hcloud/hcloud-cloud-controller-manager --namespace kube-system --reuse-values \
+             --set image.repository=<registry>/cloudkeel --set image.tag=<version>",
+            "needs the chart of the vendor",
+        )],
+    },
+    Page {
+        file: "docs/upgrade.md",
+        proofs: &[
+            proof(installing::UPGRADE, INSTALLING, INSTALLED),
+            proof(installing::ROLLED_OUT, INSTALLING, INSTALLED),
+            proof(installing::ROLL_BACK, INSTALLING, INSTALLED),
+            proof(installing::APPLY, INSTALLING, APPLIED),
+            proof(installing::HELP, INSTALLING, DESCRIBED),
+        ],
+        not_run: &[],
+    },
+    // No commands. One that is added needs a test.
+    Page {
+        file: "docs/leader-migration.md",
+        proofs: &[],
+        not_run: &[],
+    },
+    Page {
+        file: "docs/several-clouds.md",
+        proofs: &[],
+        not_run: &[],
+    },
+];
+
+const IMAGE: &str = "the_image_is_whole_and_its_program_runs_where_nothing_else_is";
+const PLANNED: Proof = proof(
+    "cloudkeel plan",
+    PLAN,
+    "a_plan_shows_what_would_be_done_and_changes_nothing",
+);
+
+#[test]
+fn every_command_of_these_pages_is_run_by_a_test_or_says_why_not() {
+    for page in PAGES {
+        let text = std::fs::read_to_string(workspace().join(page.file)).expect("a page");
+        let text = text.replace("\\\n", " ");
+        let words = |command: &str| command.split_whitespace().collect::<Vec<_>>().join(" ");
+        let written: BTreeSet<_> = commands(&text).iter().map(|it| words(it)).collect();
+        let proofs = page.proofs.iter().map(|it| it.command);
+        let not_run = page.not_run.iter().map(|(command, _)| *command);
+        let listed: BTreeSet<_> = proofs.chain(not_run).map(str::to_owned).collect();
+        assert_eq!(
+            written, listed,
+            "the commands of {} are on the left, those of list.rs on the right",
+            page.file
+        );
+    }
+}
+
 #[test]
 fn every_command_of_the_readme_is_run_by_a_test() {
     let page = std::fs::read_to_string(workspace().join("README.md")).expect("a README");
@@ -111,14 +261,14 @@ fn the_tests_that_run_them_exist() {
         command,
         file,
         test,
-    } in &PROOFS
+    } in PROOFS.iter().chain(PAGES.iter().flat_map(|it| it.proofs))
     {
         let path = workspace().join(file);
         let code = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{file}: {e}"));
         let lines: Vec<_> = code.lines().collect();
         let is_test = lines.windows(2).any(|pair| {
             matches!(pair, [attribute, function]
-                if attribute.ends_with("test]") && function.contains(&format!("fn {test}(")))
+                if (attribute.ends_with("test]") || attribute.starts_with("#[ignore = ")) && function.contains(&format!("fn {test}(")))
         });
         assert!(is_test, "{command}: no test {test} in {file}");
     }

@@ -7,6 +7,7 @@
 )]
 
 mod commands;
+mod installing;
 mod list;
 mod managers;
 mod pages;

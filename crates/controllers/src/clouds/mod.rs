@@ -19,7 +19,7 @@ use describe::Descriptions;
 pub use inventory::{Inventory, Snapshot};
 pub use matchers::{NodeMatcher, in_words, shows_addresses};
 pub use ownership::{Owner, owner_of};
-pub(crate) use ownership::{given_to, labels_contradicted};
+pub(crate) use ownership::{given_to, is_unmanaged, labels_contradicted};
 pub use provider_cell::ProviderCell;
 use scope::Scope;
 pub(crate) use scope::{
@@ -106,6 +106,11 @@ impl Cloud {
             return instances.identify(node, list);
         }
         matchers::identify(&self.matchers, node, list)
+    }
+
+    /// Whether it is this very cloud.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
     }
 
     /// The provider in use. Take it once per operation.

@@ -28,32 +28,30 @@ pub enum Owner {
 impl Owner {
     /// Whether the Node is this cloud's, beyond doubt.
     pub fn is(&self, cloud: &Cloud) -> bool {
-        matches!(self, Self::Cloud(owner) if is_same(owner, cloud))
+        matches!(self, Self::Cloud(owner) if owner.is(cloud))
     }
 
     /// Whether the Node is this cloud's, or might be.
     pub fn may_be(&self, cloud: &Cloud) -> bool {
         match self {
-            Self::Cloud(owner) => is_same(owner, cloud),
-            Self::Ask(owners) => owners.iter().any(|owner| is_same(owner, cloud)),
+            Self::Cloud(owner) => owner.is(cloud),
+            Self::Ask(owners) => owners.iter().any(|owner| owner.is(cloud)),
             Self::Unowned { .. } => false,
         }
     }
 }
 
-fn is_same(owner: &Arc<Cloud>, cloud: &Cloud) -> bool {
-    std::ptr::eq(Arc::as_ptr(owner), cloud)
+/// Whether a label says that no controller here touches a Node.
+pub(crate) fn is_unmanaged(node: &NodeFacts) -> bool {
+    let label = node.labels.get(names::UNMANAGED_LABEL);
+    label.is_some_and(|value| value == "true")
 }
 
 /// Who owns a Node: its provider ID decides, else the label, else a selector, else the clouds are to
 /// be asked. The IDs of some clouds do not tell accounts apart; then label and selector choose among the
 /// clouds that recognise the ID.
 pub fn owner_of(node: &NodeFacts, clouds: &[Arc<Cloud>]) -> Owner {
-    if node
-        .labels
-        .get(names::UNMANAGED_LABEL)
-        .is_some_and(|value| value == "true")
-    {
+    if is_unmanaged(node) {
         return unowned(format!("label {}=true", names::UNMANAGED_LABEL));
     }
     if let Some(id) = &node.provider_id {
@@ -136,11 +134,7 @@ pub(crate) fn given_to<'a>(node: &NodeFacts, clouds: &'a [Arc<Cloud>]) -> Option
         let recognition = cloud.provider().recognize_node(node);
         matches!(recognition, None | Some(Recognition::Foreign))
     };
-    let is_unmanaged = node.labels.get(names::UNMANAGED_LABEL);
-    if id.check().is_err()
-        || is_unmanaged.is_some_and(|value| value == "true")
-        || !clouds.iter().all(is_foreign)
-    {
+    if id.check().is_err() || is_unmanaged(node) || !clouds.iter().all(is_foreign) {
         return None;
     }
     let all: Vec<_> = clouds.iter().collect();
@@ -150,9 +144,7 @@ pub(crate) fn given_to<'a>(node: &NodeFacts, clouds: &'a [Arc<Cloud>]) -> Option
 /// Why the cloud that the labels of a Node point at does not know its ID, if that is another account's: its credential may be
 /// the wrong one.
 pub(crate) fn labels_contradicted(node: &NodeFacts, clouds: &[Arc<Cloud>]) -> Option<String> {
-    node.provider_id.as_ref()?;
-    let is_unmanaged = node.labels.get(names::UNMANAGED_LABEL);
-    if is_unmanaged.is_some_and(|value| value == "true") {
+    if node.provider_id.is_none() || is_unmanaged(node) {
         return None;
     }
     let all: Vec<_> = clouds.iter().collect();

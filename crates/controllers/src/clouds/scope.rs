@@ -262,7 +262,7 @@ impl<'a> ScopeGuard<'a> {
         let mut shown = nodes.filter(|node| shows_instance_of(cloud, list, node));
         shown.find_map(|node| {
             let [owner] = self.clouds_of(&node).try_into().ok()?;
-            (owner.name != cloud.name).then(|| owner.name.clone())
+            (!owner.is(cloud)).then(|| owner.name.clone())
         })
     }
 
@@ -298,7 +298,7 @@ impl Cloud {
 
     /// An instance was listed for a Node that has its ID.
     pub(crate) fn note_uuid(&self, instance: &Instance, node: &NodeFacts) {
-        self.scope.memory.lock().has_true_uuids |= has_same_uuid(instance, node);
+        self.scope.memory.lock().has_true_uuids |= has_same_uuid(instance, node) == Some(true);
     }
 
     /// Since when nothing speaks against the credential in use.
@@ -330,18 +330,18 @@ pub(crate) fn is_another_instance(instance: &Instance, node: &NodeFacts) -> bool
 
 /// Whether an instance has another system UUID than a Node. Some clouds make one up, so it counts only in doubt.
 pub(crate) fn has_other_uuid(instance: &Instance, node: &NodeFacts) -> bool {
-    let uuids = (&instance.system_uuid, &node.system_uuid);
-    matches!(uuids, (Some(a), Some(b)) if !a.eq_ignore_ascii_case(b))
+    has_same_uuid(instance, node) == Some(false)
 }
 
-fn has_same_uuid(instance: &Instance, node: &NodeFacts) -> bool {
-    let uuids = (&instance.system_uuid, &node.system_uuid);
-    matches!(uuids, (Some(a), Some(b)) if a.eq_ignore_ascii_case(b))
+/// `None` if one of them has no UUID.
+fn has_same_uuid(instance: &Instance, node: &NodeFacts) -> Option<bool> {
+    let uuids = instance.system_uuid.as_ref().zip(node.system_uuid.as_ref());
+    uuids.map(|(one, other)| one.eq_ignore_ascii_case(other))
 }
 
 /// Whether an instance that has the ID of a Node is its own.
 fn is_instance_of(instance: &Instance, node: &NodeFacts) -> bool {
-    has_same_uuid(instance, node) || instance.answers_to(&node.name)
+    has_same_uuid(instance, node) == Some(true) || instance.answers_to(&node.name)
 }
 
 fn count_ready(nodes: &[Arc<NodeView>]) -> usize {

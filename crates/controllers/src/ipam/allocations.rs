@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cloudkeel_api::{NodeFacts, names};
+use cloudkeel_api::NodeFacts;
 use ipnet::IpNet;
 
 use super::cidr_set::CidrSet;
+use crate::clouds::is_unmanaged;
 use crate::paused::paused_by;
 use crate::runtime::Unobserved;
 use crate::view::NodeView;
@@ -269,8 +270,7 @@ fn observed<T>(
 
 /// Whether a person wants the Node to be left alone, for good or for now. What it has is noted all the same.
 pub(super) fn is_left_alone(node: &NodeFacts) -> bool {
-    let label = node.labels.get(names::UNMANAGED_LABEL);
-    label.is_some_and(|value| value == "true") || paused_by(&node.annotations).is_some()
+    is_unmanaged(node) || paused_by(&node.annotations).is_some()
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cloudkeel_api::{Event, Problems, SharedEvents};
+use cloudkeel_api::{Event, Problems};
 use ipnet::IpNet;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -23,11 +23,9 @@ use crate::log_messages::{
     POD_CIDR_UPDATE_UNCONFIRMED, POD_CIDRS_LOADED,
 };
 use crate::report::ControllerReport;
-use crate::runtime::{
-    Backoff, Cache, Listener, NodeWriter, Queue, QueueObserver, Urgency, Verdict, WriteError, run,
-};
+use crate::runtime::{Backoff, Listener, Queue, Urgency, Verdict, WriteError, run};
 use crate::view::{Change, NodeView};
-use crate::{Controller, ControllerName};
+use crate::{Controller, ControllerName, ControllerParts};
 
 pub use allocations::IpamObserver;
 use allocations::{Allocations, PodCidrProblem, Step, is_left_alone};
@@ -45,29 +43,21 @@ const BACKOFF: Backoff = Backoff {
     longest: Duration::from_mins(5),
 };
 
+/// How many Nodes are worked on at once, as upstream.
+const WORKERS: usize = 30;
+
 /// How often a write is tried before the Node is read, as upstream.
 const WRITE_TRIES: usize = 3;
 
-/// What the controller works with.
-pub struct IpamContext {
-    /// All Nodes.
-    pub nodes: Arc<Cache<NodeView>>,
-    /// Writes Nodes.
-    pub writer: NodeWriter,
-    /// Takes Events, reported under [`EVENT_SOURCE`].
-    pub events: SharedEvents,
-    /// Observes the queue, which is named [`QUEUE_NAME`].
-    pub queue_observer: Arc<dyn QueueObserver>,
-    /// Observes the cluster CIDRs.
-    pub observer: Arc<dyn IpamObserver>,
-}
+/// Everything an [`IpamController`] is made of.
+/// Events are reported under [`EVENT_SOURCE`], and the queue is named [`QUEUE_NAME`].
+pub type IpamParts = ControllerParts<dyn IpamObserver>;
 
 /// Allocates the Pod networks of Nodes.
 pub struct IpamController {
-    context: IpamContext,
+    parts: IpamParts,
     queue: Arc<Queue<String>>,
     state: Mutex<IpamState>,
-    workers: usize,
 }
 
 struct IpamState {
@@ -91,17 +81,16 @@ enum WriteOutcome {
 
 impl IpamController {
     /// A controller that has not seen any Node yet, or everything that is wrong with its settings.
-    pub fn new(settings: &IpamSettings, context: IpamContext) -> Result<Self, Problems> {
+    pub fn new(settings: &IpamSettings, parts: IpamParts) -> Result<Self, Problems> {
         let sets = settings.cidr_sets()?;
-        let observer = Arc::clone(&context.observer);
+        let observer = Arc::clone(&parts.observer);
         Ok(Self {
-            queue: Arc::new(Queue::new(BACKOFF, Arc::clone(&context.queue_observer))),
+            queue: Arc::new(Queue::new(BACKOFF, Arc::clone(&parts.queue_observer))),
             state: Mutex::new(IpamState {
                 allocations: Allocations::new(sets, &settings.service_cidrs, observer),
                 waiting: BTreeSet::new(),
             }),
-            workers: settings.workers,
-            context,
+            parts,
         })
     }
 
@@ -117,7 +106,7 @@ impl IpamController {
 
     /// Notes the networks that Nodes already have, and enqueues those that have none.
     fn load_existing(&self) {
-        let nodes = self.context.nodes.all();
+        let nodes = self.parts.nodes.all();
         for node in &nodes {
             if node.facts.pod_cidrs.is_empty() {
                 self.queue.add(node.facts.name.clone(), Urgency::New);
@@ -131,7 +120,7 @@ impl IpamController {
     }
 
     async fn sync(&self, name: String) -> Verdict {
-        let node = self.context.nodes.get(&name);
+        let node = self.parts.nodes.get(&name);
         let step = {
             let mut state = self.state.lock();
             state.waiting.remove(&name);
@@ -194,7 +183,7 @@ impl IpamController {
         let mut tries_left = WRITE_TRIES;
         let error = loop {
             tries_left -= 1;
-            let error = match self.context.writer.write_pod_cidrs(node, cidrs).await {
+            let error = match self.parts.writer.write_pod_cidrs(node, cidrs).await {
                 Ok(written) => return WriteOutcome::Written(Box::new(written)),
                 Err(WriteError::Gone) => return WriteOutcome::Gone,
                 Err(error) => error,
@@ -206,7 +195,7 @@ impl IpamController {
                 break error;
             }
         };
-        match self.context.writer.read(&node.facts.name).await {
+        match self.parts.writer.read(&node.facts.name).await {
             Ok(found) if found.facts.uid != node.facts.uid => WriteOutcome::Gone,
             Ok(found) if !found.facts.pod_cidrs.is_empty() => {
                 WriteOutcome::Written(Box::new(found))
@@ -232,7 +221,7 @@ impl IpamController {
 
     fn record_status(&self, node: &NodeView, reason: &'static str) {
         let message = format!("Node {} status is now: {reason}", node.facts.name);
-        self.context
+        self.parts
             .events
             .emit(Event::normal(&node.facts, reason, message));
     }
@@ -246,7 +235,7 @@ impl IpamController {
             let message = format!(
                 "{message}; a Pod CIDR cannot be changed: recreate the Node, or correct --cluster-cidr"
             );
-            self.context
+            self.parts
                 .events
                 .emit(Event::warning(&node.facts, reason, message));
         }
@@ -261,9 +250,9 @@ impl Controller for IpamController {
 
     /// Nothing is allocated before all Nodes have been seen.
     async fn run(&self, stop: CancellationToken) {
-        let workers = (&self.queue, self.workers);
+        let workers = (&self.queue, WORKERS);
         let synced = async {
-            self.context.nodes.synced().await;
+            self.parts.nodes.synced().await;
             self.load_existing();
         };
         let beside = || std::future::ready(());
@@ -271,7 +260,7 @@ impl Controller for IpamController {
     }
 
     fn is_idle(&self) -> bool {
-        self.context.nodes.has_synced() && self.queue.is_idle()
+        self.parts.nodes.has_synced() && self.queue.is_idle()
     }
 
     fn report(&self) -> ControllerReport {

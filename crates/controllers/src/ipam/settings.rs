@@ -13,7 +13,6 @@ const MASK_V6: &str = "--node-cidr-mask-size-ipv6";
 
 const DEFAULT_MASK_V4: u8 = 24;
 const DEFAULT_MASK_V6: u8 = 64;
-const DEFAULT_WORKERS: usize = 30;
 
 /// What the flags say about the networks of Pods, as it was given.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,8 +27,6 @@ pub struct IpamSettings {
     pub mask_size_v4: Option<u8>,
     /// `--node-cidr-mask-size-ipv6`
     pub mask_size_v6: Option<u8>,
-    /// How many Nodes are worked on at once.
-    pub workers: usize,
 }
 
 impl IpamSettings {
@@ -41,7 +38,6 @@ impl IpamSettings {
             mask_size: None,
             mask_size_v4: None,
             mask_size_v6: None,
-            workers: DEFAULT_WORKERS,
         }
     }
 

@@ -12,7 +12,7 @@ use tracing::{debug, info, warn};
 
 use super::decide::{Decision, DeletionContext, Proofs, decide_deletion};
 use super::heartbeat::Heartbeat;
-use super::{LifecycleController, Verdict};
+use super::{LONGEST_PAUSE, LifecycleController, Verdict};
 use crate::clouds::{Cloud, Snapshot};
 use crate::log_messages::{DELETING_NODE, NODE_DELETE_FAILED, NODE_NOT_READ};
 use crate::planted::Bug;
@@ -190,6 +190,7 @@ impl LifecycleController {
         proofs: &Proofs,
         is_delete_now: bool,
     ) -> Verdict {
+        self.of_node(node, |record| record.is_kept = false);
         if !is_delete_now && !is_leaving(node) && !Bug::IgnoreDeletionLimiter.is_planted() {
             let wait = self.reserve_slot(node, cloud);
             if !wait.is_zero() {
@@ -255,9 +256,10 @@ impl LifecycleController {
         };
         let (kind, why, pause) = match decision {
             Decision::CheckAgain { after } => {
+                self.of_node(node, |record| record.is_kept = false);
                 return Verdict::AgainAfter(after.max(self.settings.monitor_period));
             }
-            Decision::Keep { why } => (None, why, self.settings.longest_pause),
+            Decision::Keep { why } => (None, why, LONGEST_PAUSE),
             Decision::Stop { doubt } => {
                 let why = format!("deletions are stopped: {doubt}");
                 (Some(discriminant(&doubt)), why, SOON)
@@ -266,6 +268,7 @@ impl LifecycleController {
         };
         // A doubt of the same kind about other Nodes is not reported again.
         let is_new = self.of_node(node, |record| {
+            record.is_kept = true;
             let before = record.kept.replace((kind, why.clone()));
             before.is_none_or(|before| before.0 != kind || (kind.is_none() && before.1 != why))
         });

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
@@ -66,18 +65,6 @@ impl Heartbeat {
             Self::At { lasts, .. } => (lasts * 3 / 4).min(LONGEST_GAP),
             Self::Never | Self::NotAllowed | Self::NoAnswer => Duration::ZERO,
         }
-    }
-}
-
-/// Reads heartbeats.
-#[async_trait]
-pub trait Heartbeats: Send + Sync {
-    /// Of this Node.
-    async fn of(&self, node: &str) -> Heartbeat;
-
-    /// Of these Nodes, in their order.
-    async fn of_all(&self, nodes: &[&str]) -> Vec<Heartbeat> {
-        futures::future::join_all(nodes.iter().map(|node| self.of(node))).await
     }
 }
 
@@ -143,11 +130,9 @@ impl LeaseHeartbeats {
             }
         }
     }
-}
 
-#[async_trait]
-impl Heartbeats for LeaseHeartbeats {
-    async fn of(&self, node: &str) -> Heartbeat {
+    /// The heartbeat of this Node.
+    pub(super) async fn of(&self, node: &str) -> Heartbeat {
         match self.leases.get_opt(node).await {
             Ok(Some(lease)) => read(&lease),
             Ok(None) => self.of_status(node).await,
@@ -162,7 +147,8 @@ impl Heartbeats for LeaseHeartbeats {
         }
     }
 
-    async fn of_all(&self, nodes: &[&str]) -> Vec<Heartbeat> {
+    /// Of these Nodes, in their order.
+    pub(super) async fn of_all(&self, nodes: &[&str]) -> Vec<Heartbeat> {
         let is_worth_a_list = nodes.len() >= LIST_FROM;
         let listed = if is_worth_a_list && !self.may_not_list.load(Ordering::Relaxed) {
             self.list().await

@@ -31,7 +31,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-pub use heartbeat::{Heartbeat, Heartbeats, LeaseHeartbeats};
+pub use heartbeat::{Heartbeat, LeaseHeartbeats};
 
 use crate::clouds::{
     Belonging, Cloud, Owner, after_each_replacement, is_another_instance, labels_contradicted,
@@ -50,6 +50,9 @@ use existence::{Answer, LookUps};
 use limiter::DeletionLimiter;
 use stop::{Comparison, Stop};
 
+/// The longest pause between two checks of a Node that stays not ready.
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+
 /// How the lifecycle controller works.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LifecycleSettings {
@@ -57,8 +60,6 @@ pub struct LifecycleSettings {
     pub workers: usize,
     /// The shortest pause between two checks of a Node.
     pub monitor_period: Duration,
-    /// The longest pause between two checks of a Node that stays not ready.
-    pub longest_pause: Duration,
     /// How careful deletions are.
     pub caution: Caution,
     /// How fast Nodes are deleted, per cloud.
@@ -70,7 +71,6 @@ impl Default for LifecycleSettings {
         Self {
             workers: 20,
             monitor_period: Duration::from_secs(5),
-            longest_pause: Duration::from_mins(1),
             caution: Caution::default(),
             limiter: DeletionLimiter::new(10, 0.2, Duration::from_secs(10)),
         }
@@ -81,7 +81,7 @@ impl LifecycleSettings {
     const fn backoff(&self) -> Backoff {
         Backoff {
             first: self.monitor_period,
-            longest: self.longest_pause,
+            longest: LONGEST_PAUSE,
         }
     }
 }
@@ -106,7 +106,7 @@ pub type LifecycleParts = ControllerParts<dyn LifecycleObserver>;
 pub struct LifecycleController {
     parts: LifecycleParts,
     /// Reads the heartbeats of kubelets.
-    heartbeats: Arc<dyn Heartbeats>,
+    heartbeats: LeaseHeartbeats,
     settings: LifecycleSettings,
     /// The wall clock as if it had not been set since the start.
     steady: TokioClock,
@@ -128,7 +128,9 @@ struct NodeRecord {
     proofs: Option<Proofs>,
     /// The heartbeat at the first proof.
     heartbeat: Option<Heartbeat>,
-    /// Why it is kept although its instance was not found, and the kind of doubt if that is the reason.
+    /// Whether it is kept although its instance was not found.
+    is_kept: bool,
+    /// Why it was last kept, and the kind of doubt if that was the reason.
     kept: Option<(Option<Discriminant<ScopeDoubt>>, String)>,
 }
 
@@ -148,7 +150,7 @@ impl LifecycleController {
     /// A controller that has not started.
     pub fn new(
         parts: LifecycleParts,
-        heartbeats: Arc<dyn Heartbeats>,
+        heartbeats: LeaseHeartbeats,
         settings: LifecycleSettings,
     ) -> Arc<Self> {
         let backoff = settings.backoff();
@@ -182,8 +184,8 @@ impl LifecycleController {
 
     async fn reconcile(&self, name: String) -> Verdict {
         let began = Instant::now();
-        let verdict = match self.parts.nodes.get(&name).filter(|node| !node.deleting) {
-            Some(node) if is_paused(&node) => self.handle_paused(&node),
+        let verdict = match self.parts.nodes.get(&name) {
+            Some(node) if node.deleting || is_paused(&node) => self.leave_alone(&node),
             Some(node) if node.readiness == Readiness::Ready => self.handle_ready(&node).await,
             Some(node) => self.handle_not_ready(&node).await,
             None => Verdict::Done,
@@ -192,8 +194,9 @@ impl LifecycleController {
         verdict
     }
 
-    /// A paused Node is neither tainted nor deleted. What is known of it begins anew when the pause ends.
-    fn handle_paused(&self, node: &NodeView) -> Verdict {
+    /// A Node that is paused, that goes, or that is no cloud's here, is neither tainted nor deleted. What is known of it
+    /// begins anew when that ends.
+    fn leave_alone(&self, node: &NodeView) -> Verdict {
         self.release_slot(node);
         self.of_node(node, std::mem::take);
         Verdict::Done
@@ -258,7 +261,7 @@ impl LifecycleController {
     fn report_other_account(&self, node: &NodeView) -> Verdict {
         match labels_contradicted(&node.facts, &self.parts.clouds) {
             Some(why) => self.keep(node, Decision::Keep { why }),
-            None => Verdict::Done,
+            None => self.leave_alone(node),
         }
     }
 
@@ -304,6 +307,13 @@ impl LifecycleController {
         }
     }
 
+    /// When a Node may be deleted, if it waits for that.
+    fn slot_of(&self, node: &NodeView) -> Option<Instant> {
+        let clouds = self.clouds.lock();
+        let mut limiters = clouds.values().map(|record| &record.limiter);
+        limiters.find_map(|limiter| limiter.slot(&node.facts.uid))
+    }
+
     /// The clouds that may know the instance of a Node; none if it is not ours to decide about. Without an ID it is
     /// not: an instance of the same name proves nothing. Where several accounts may own the ID, it is gone only if it
     /// is gone from all of them, or from the one that is known to have had it.
@@ -345,13 +355,13 @@ impl LifecycleController {
         let now = Instant::now();
         let nodes = self.parts.nodes.all();
         let kept = nodes.iter().filter_map(|node| {
-            let (name, uid) = (&node.facts.name, &node.facts.uid);
-            let slot = |record: &CloudRecord| record.limiter.slot(uid);
-            if let Some(slot) = self.clouds.lock().values().find_map(slot) {
+            let name = &node.facts.name;
+            if let Some(slot) = self.slot_of(node) {
                 let seconds = slot.saturating_duration_since(now).as_secs();
                 return Some(format!("{name}: a deletion slot, in {seconds} s"));
             }
-            let (_, why) = self.of_node(node, |record| record.kept.clone())??;
+            let why = |record: &mut NodeRecord| record.kept.clone().filter(|_| record.is_kept);
+            let (_, why) = self.of_node(node, why)??;
             Some(format!("{name}: kept, {why}"))
         });
         kept.collect()
@@ -362,7 +372,7 @@ impl LifecycleController {
         let nodes = self.parts.nodes.all();
         nodes.iter().any(|node| {
             let is_unproven = |record: &mut NodeRecord| {
-                record.missed.is_some() && record.proofs.is_none() && record.kept.is_none()
+                record.missed.is_some() && record.proofs.is_none() && !record.is_kept
             };
             self.of_node(node, is_unproven) == Some(true)
         })
@@ -373,22 +383,15 @@ impl LifecycleController {
         let needed = self.settings.caution.proofs;
         let nodes = self.parts.nodes.all();
         let pending = nodes.iter().filter_map(|node| {
-            let uid = &node.facts.uid;
-            let slot = |record: &CloudRecord| record.limiter.slot(uid);
-            let has_slot = self.clouds.lock().values().find_map(slot).is_some();
             let confirmations = self.of_node(node, |record| {
-                let proofs = record.proofs.as_ref().filter(|_| record.kept.is_none())?;
+                let proofs = record.proofs.as_ref().filter(|_| !record.is_kept)?;
                 // The last look-up may lack a list that agrees.
                 Some(needed.saturating_sub(proofs.count()).max(1))
             });
-            let confirmations = if has_slot {
-                Some(0)
-            } else {
-                confirmations.flatten()
-            };
+            let has_slot = self.slot_of(node).map(|_| 0);
             Some(PendingDeletion {
                 node: node.facts.name.clone(),
-                confirmations: confirmations?,
+                confirmations: has_slot.or(confirmations.flatten())?,
             })
         });
         pending.collect()

@@ -16,7 +16,7 @@ use super::decide::Decision;
 use super::delete::is_leaving;
 use super::doubt::{self, ComparedNode, MissingNodes, ScopeDoubt};
 use super::heartbeat::Heartbeat;
-use super::{CloudRecord, LifecycleController, Verdict};
+use super::{CloudRecord, LONGEST_PAUSE, LifecycleController, Verdict};
 use crate::clouds::{Belonging, Cloud, Snapshot};
 use crate::log_messages::{DELETIONS_RESUMED, DELETIONS_STOPPED};
 use crate::planted::Bug;
@@ -289,10 +289,11 @@ impl LifecycleController {
         clouds: &[Arc<Cloud>],
     ) -> Verdict {
         self.release_slot(node);
-        if let Err(doubt) = self.check_scopes(clouds, self.recently()).await {
+        if let Err(doubt) = self.check_scopes(clouds, recently()).await {
             return self.keep(node, Decision::Stop { doubt });
         }
         self.end_proofs(node);
+        self.of_node(node, |record| record.is_kept = false);
         self.retry_later(node)
     }
 
@@ -304,12 +305,12 @@ impl LifecycleController {
         clouds: &[Arc<Cloud>],
     ) -> Option<Verdict> {
         let missed = self.of_node(node, |record| record.missed).flatten()?;
-        let was_missed_lately = missed.elapsed() < self.settings.longest_pause;
+        let was_missed_lately = missed.elapsed() < LONGEST_PAUSE;
         if !was_missed_lately || !clouds.iter().any(|cloud| self.is_stopped(cloud)) {
             return None;
         }
         // The result is in the stops.
-        let _ = self.check_scopes(clouds, self.recently()).await;
+        let _ = self.check_scopes(clouds, recently()).await;
         let doubt_of = |record: &mut CloudRecord| Some(record.stop.as_ref()?.doubt.clone());
         let mut clouds = clouds.iter();
         let doubt = clouds.find_map(|cloud| self.of_cloud(cloud, doubt_of))?;
@@ -320,23 +321,17 @@ impl LifecycleController {
     /// check would end the stop.
     pub(super) async fn review_stops(&self) {
         loop {
-            tokio::time::sleep(self.settings.longest_pause).await;
+            tokio::time::sleep(LONGEST_PAUSE).await;
             self.parts.guard().learn_owners();
             for cloud in self.parts.clouds.iter().filter(|it| self.is_stopped(it)) {
                 let cloud = std::slice::from_ref(cloud);
-                let _ = self.check_scopes(cloud, self.recently()).await;
+                let _ = self.check_scopes(cloud, recently()).await;
             }
         }
     }
 
     fn is_stopped(&self, cloud: &Cloud) -> bool {
         self.of_cloud(cloud, |record| record.stop.is_some())
-    }
-
-    /// Lists from before this moment are too old to end a stop.
-    fn recently(&self) -> Instant {
-        let now = Instant::now();
-        now.checked_sub(self.settings.longest_pause).unwrap_or(now)
     }
 
     /// Stops deletions of a cloud, or lets them go on. A kubelet sends heartbeats every ten seconds, and is alive in
@@ -375,6 +370,12 @@ impl LifecycleController {
             info!(cloud, "{DELETIONS_RESUMED}");
         }
     }
+}
+
+/// Lists from before this moment are too old to end a stop.
+fn recently() -> Instant {
+    let now = Instant::now();
+    now.checked_sub(LONGEST_PAUSE).unwrap_or(now)
 }
 
 impl Comparison {

@@ -36,8 +36,8 @@ impl LifecycleController {
         );
         let event = Event::warning(&node.facts, SHUT_DOWN, message);
         match self.write_taints(node, taints, event).await {
-            Ok(()) => self.retry_later(node),
-            Err(verdict) => verdict,
+            Verdict::Done => self.retry_later(node),
+            failed => failed,
         }
     }
 
@@ -50,17 +50,11 @@ impl LifecycleController {
         let message =
             format!("The Node is Ready again: removed the taint {SHUTDOWN_TAINT}:{NO_SCHEDULE}");
         let event = Event::normal(&node.facts, RUNS_AGAIN, message);
-        let written = self.write_taints(node, taints, event).await;
-        written.err().unwrap_or(Verdict::Done)
+        self.write_taints(node, taints, event).await
     }
 
     /// Writes taints, and records the Event when that is done.
-    async fn write_taints(
-        &self,
-        node: &NodeView,
-        taints: Vec<Taint>,
-        event: Event,
-    ) -> Result<(), Verdict> {
+    async fn write_taints(&self, node: &NodeView, taints: Vec<Taint>, event: Event) -> Verdict {
         let changes = NodeChanges {
             taints: Some(taints),
             ..NodeChanges::default()
@@ -70,15 +64,15 @@ impl LifecycleController {
             Ok(_) => {
                 info!(node = name, reason = %event.reason, "{SHUTDOWN_TAINT_UPDATED}");
                 self.parts.events.emit(event);
-                Ok(())
+                Verdict::Done
             }
-            Err(WriteError::Gone) => Err(Verdict::Done),
+            Err(WriteError::Gone) => Verdict::Done,
             // The watch is about to bring what changed.
-            Err(WriteError::Conflict) => Err(Verdict::Failed),
+            Err(WriteError::Conflict) => Verdict::Failed,
             Err(WriteError::Api(error)) => {
                 let err = ErrorText(&error);
                 warn!(node = name, %err, "{TAINT_PATCH_FAILED}");
-                Err(Verdict::Failed)
+                Verdict::Failed
             }
         }
     }

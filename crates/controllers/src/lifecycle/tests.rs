@@ -82,7 +82,7 @@ async fn a_node_that_went_while_the_cloud_was_asked_is_not_remembered() {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let provider: Arc<dyn CloudProvider> = Arc::<Slow>::clone(&cloud);
     let client = EmbeddedApi::builder().build().client("cloudkeel");
-    let heartbeats = Arc::new(LeaseHeartbeats::new(client.clone(), client.clone()));
+    let heartbeats = LeaseHeartbeats::new(client.clone(), client.clone());
     let parts = LifecycleParts {
         nodes: Cache::new(),
         clouds: vec![Cloud::new("slow", provider, None, Arc::clone(&clock))],

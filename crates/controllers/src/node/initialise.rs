@@ -128,8 +128,7 @@ impl NodeController {
         if let Some(created) = node.facts.created {
             let waited = self.parts.clock.now().duration_since(created);
             let waited = Duration::try_from(waited).unwrap_or_default();
-            self.parts.observer.taint_removed(waited);
-            self.parts.observer.synced(waited);
+            self.parts.observer.initialized(waited);
         }
     }
 }

@@ -74,10 +74,8 @@ impl Default for NodeSettings {
 
 /// Observes how long Nodes waited.
 pub trait NodeObserver: Send + Sync {
-    /// The taint was removed this long after the Node was created.
-    fn taint_removed(&self, since_created: Duration);
-    /// The Node was first synced this long after it was created.
-    fn synced(&self, since_created: Duration);
+    /// The Node was initialized, and the taint removed, this long after it was created.
+    fn initialized(&self, since_created: Duration);
 }
 
 /// Everything a [`NodeController`] is made of.

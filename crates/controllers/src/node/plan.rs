@@ -28,7 +28,7 @@ impl NodeChanges {
 
 /// What to write to a Node, in this order: addresses, then everything else with the taint, so that nothing is
 /// scheduled to a Node that cannot be reached.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct NodePlan {
     /// All addresses afterwards, if they change.
     pub addresses: Option<Vec<NodeAddress>>,
@@ -36,6 +36,8 @@ pub struct NodePlan {
     pub changes: NodeChanges,
     /// Labels of the cloud that are not written.
     pub declined: Vec<Declined>,
+    /// Why the addresses of an initialized Node stay as they are, if none can be chosen.
+    pub address_problem: Option<AddressProblem>,
 }
 
 /// Plans the initialisation of a Node that carries the taint.
@@ -60,6 +62,7 @@ pub fn initialise(
             taints: without_taint(node),
         },
         declined,
+        address_problem: None,
     })
 }
 
@@ -97,16 +100,27 @@ pub struct Refresh {
     pub topology: bool,
 }
 
-/// Plans the refresh of an initialised Node from a list.
+/// Plans the refresh of an initialised Node from a list. Addresses of which none can be chosen stay as they are.
 pub fn refresh(
     node: &NodeView,
     instance: &Instance,
     offered: &[NodeAddress],
     what: Refresh,
-) -> Result<NodePlan, AddressProblem> {
-    let (labels, declined) = labels_to_refresh(node, instance, what);
-    let addresses = changed_addresses(node, offered)?;
-    Ok(NodePlan {
+) -> NodePlan {
+    let mut labels = LabelChanges::new();
+    if what.instance_type {
+        labels.extend(labels::resized(instance, &node.facts));
+    }
+    if what.topology {
+        let moved = labels::moved(instance, &node.facts).into_iter();
+        labels.extend(moved.map(|(key, _, now)| (key, now)));
+    }
+    let (labels, declined) = labels::allowed(labels);
+    let (addresses, address_problem) = match changed_addresses(node, offered) {
+        Ok(addresses) => (addresses, None),
+        Err(problem) => (None, Some(problem)),
+    };
+    NodePlan {
         // Pods and certificates may rely on the first one, so their order alone is never rewritten.
         addresses: addresses.filter(|new| !is_permutation(new, &node.facts.addresses)),
         changes: NodeChanges {
@@ -114,7 +128,8 @@ pub fn refresh(
             ..NodeChanges::default()
         },
         declined,
-    })
+        address_problem,
+    }
 }
 
 fn is_permutation(one: &[NodeAddress], other: &[NodeAddress]) -> bool {
@@ -124,23 +139,6 @@ fn is_permutation(one: &[NodeAddress], other: &[NodeAddress]) -> bool {
         list
     });
     one == other
-}
-
-/// The labels that follow a machine, and those that cannot.
-pub fn labels_to_refresh(
-    node: &NodeView,
-    instance: &Instance,
-    what: Refresh,
-) -> (LabelChanges, Vec<Declined>) {
-    let mut changes = LabelChanges::new();
-    if what.instance_type {
-        changes.extend(labels::resized(instance, &node.facts));
-    }
-    if what.topology {
-        let moved = labels::moved(instance, &node.facts).into_iter();
-        changes.extend(moved.map(|(key, _, now)| (key, now)));
-    }
-    labels::allowed(changes)
 }
 
 #[cfg(test)]
@@ -262,9 +260,9 @@ mod tests {
             instance_type: true,
             topology: true,
         };
-        let none = refresh(&node, &machine(), &machine().addresses, all).unwrap();
+        let none = refresh(&node, &machine(), &machine().addresses, all);
         assert!(none.addresses.is_none() && none.changes.is_empty());
-        let some = refresh(&node, &resized, &resized.addresses, all).unwrap();
+        let some = refresh(&node, &resized, &resized.addresses, all);
         assert_eq!(some.changes.labels.len(), 2);
         let off = Refresh {
             instance_type: false,
@@ -272,7 +270,6 @@ mod tests {
         };
         assert!(
             refresh(&node, &resized, &resized.addresses, off)
-                .unwrap()
                 .changes
                 .is_empty()
         );
@@ -306,7 +303,7 @@ mod tests {
             ("one is new", vec![ip("10.0.0.3"), ip("10.0.0.1")], true),
             ("one is gone", vec![ip("10.0.0.2")], true),
         ] {
-            let plan = refresh(&node, &machine(), &offered, what).unwrap();
+            let plan = refresh(&node, &machine(), &offered, what);
             assert_eq!(plan.addresses.is_some(), is_written, "{case}");
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use cloudkeel_api::{CloudError, Instance, Match, NodeAddress, Priority, Retry};
+use cloudkeel_api::{CloudError, Instance, Match, Priority, Retry};
 use tracing::{debug, info, warn};
 
 use super::find::offered;
@@ -114,17 +114,14 @@ impl NodeController {
 
     pub(super) async fn refresh(&self, node: &NodeView) -> Verdict {
         let clouds = self.parts.guard().clouds_of(node);
-        if clouds.is_empty() {
-            return self.label_given(node).await;
-        }
-        let plan = self.planned_refresh(node, &clouds).await;
-        let plan = plan.map(|plan| (plan.changes, plan.addresses));
-        let (mut changes, addresses) = plan.unwrap_or_default();
-        changes.labels.extend(labels::reconcile(&node.facts));
-        match self
-            .write_refresh(node, addresses.as_deref(), &changes)
-            .await
-        {
+        let plan = if clouds.is_empty() {
+            self.plan_given(node).await.unwrap_or_default()
+        } else {
+            let mut plan = self.planned_refresh(node, &clouds).await;
+            plan.changes.labels.extend(labels::reconcile(&node.facts));
+            plan
+        };
+        match self.write_refresh(node, &plan).await {
             Ok(()) | Err(WriteError::Gone) => Verdict::Done,
             Err(WriteError::Conflict) => Verdict::Failed,
             Err(WriteError::Api(err)) => {
@@ -135,12 +132,10 @@ impl NodeController {
         }
     }
 
-    async fn write_refresh(
-        &self,
-        node: &NodeView,
-        addresses: Option<&[NodeAddress]>,
-        changes: &plan::NodeChanges,
-    ) -> Result<(), WriteError> {
+    async fn write_refresh(&self, node: &NodeView, plan: &NodePlan) -> Result<(), WriteError> {
+        let NodePlan {
+            addresses, changes, ..
+        } = plan;
         if let Some(addresses) = addresses {
             // Never closed, so there is always a permit to wait for.
             let _permit = self.refreshers.acquire().await;
@@ -163,32 +158,28 @@ impl NodeController {
         Ok(())
     }
 
-    /// What the last list of its cloud would change on a Node; `None` if nothing, or if the list is older than what
-    /// the Node says.
-    async fn planned_refresh(&self, node: &NodeView, clouds: &[Arc<Cloud>]) -> Option<NodePlan> {
+    /// What the last list of its cloud would change on a Node; nothing if the list is older than what the Node says.
+    async fn planned_refresh(&self, node: &NodeView, clouds: &[Arc<Cloud>]) -> NodePlan {
         for cloud in clouds {
-            let Some(snapshot) = cloud.inventory.latest() else {
-                continue;
-            };
-            let Some(instance) = self.instance_in(cloud, &snapshot, node) else {
-                continue;
-            };
-            let described = cloud.describe(instance.clone(), Priority::Background);
-            let plan = match described.await {
-                Ok(instance) if instance.not_ready.is_none() => {
-                    self.plan_against(cloud, &instance, node)
-                }
-                Ok(_) => None,
-                Err(err) => {
-                    debug!(node = node.facts.name, %err, "failed to describe instance");
-                    None
-                }
-            };
-            if plan.is_some() {
+            let listed = self.last_listed(cloud, node).await;
+            let ready = listed.filter(|instance| instance.not_ready.is_none());
+            let plan = ready.and_then(|instance| self.plan_against(cloud, &instance, node));
+            if let Some(plan) = plan {
                 return plan;
             }
         }
-        None
+        NodePlan::default()
+    }
+
+    /// The instance of a Node in the last list, with everything that its Node is given.
+    pub(super) async fn last_listed(&self, cloud: &Cloud, node: &NodeView) -> Option<Instance> {
+        let snapshot = cloud.inventory.latest()?;
+        let instance = self.instance_in(cloud, &snapshot, node)?.clone();
+        let described = cloud.describe(instance, Priority::Background).await;
+        let log = |err: &CloudError| {
+            debug!(node = node.facts.name, %err, "failed to describe instance");
+        };
+        described.inspect_err(log).ok()
     }
 
     /// Whether this list would change something on a Node of this cloud, or may do so because it shows only a summary
@@ -240,13 +231,8 @@ impl NodeController {
         instance: &Instance,
         node: &NodeView,
     ) -> Option<NodePlan> {
-        let mut plan = plan::refresh(
-            node,
-            instance,
-            &offered(cloud, instance, node),
-            self.settings.follow,
-        )
-        .ok()?;
+        let offered = offered(cloud, instance, node);
+        let mut plan = plan::refresh(node, instance, &offered, self.settings.follow);
         if self.settings.follow.instance_type {
             let followed = self.records.with(&node.facts.uid, |record| {
                 labels::followed(instance, &node.facts, &mut record.agreed)

@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use super::find::BATCH_THRESHOLD;
+use super::find::{BATCH_THRESHOLD, offered};
 use super::labels::Declined;
 use super::{NodeController, labels, plan};
 use crate::clouds::{Cloud, Snapshot};
@@ -192,19 +192,23 @@ impl NodeController {
 
     /// Reports, once, what a list says about an initialised Node and no controller will change.
     pub(super) fn report_differences(&self, cloud: &Cloud, list: &Snapshot, node: &NodeView) {
-        let (mut not_listed, mut moved) = (None, None);
+        let (mut not_listed, mut moved, mut node_ip) = (None, None, None);
         match self.match_in(cloud, list, node) {
             Match::None => not_listed = self.not_listed(list, node),
             Match::One(instance) => {
                 moved = self.moved(instance, node);
-                let what = self.settings.follow;
-                let (_, declined) = plan::labels_to_refresh(node, instance, what);
-                self.report_declined(node, &declined);
+                let offered = offered(cloud, instance, node);
+                let plan = plan::refresh(node, instance, &offered, self.settings.follow);
+                self.report_declined(node, &plan.declined);
+                node_ip = plan.address_problem.filter(|_| !instance.is_summary);
             }
             Match::Many(_) => {}
         }
         self.report_once(node, "MachineNotListed", not_listed);
         self.report_once(node, "TopologyChanged", moved);
+        let node_ip =
+            node_ip.map(|problem| format!("The addresses of the Node stay as they are: {problem}"));
+        self.report_once(node, "InvalidNodeIP", node_ip);
     }
 
     fn not_listed(&self, list: &Snapshot, node: &NodeView) -> Option<String> {

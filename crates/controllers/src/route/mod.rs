@@ -156,9 +156,11 @@ impl RouteController {
         let this = Arc::clone(self);
         Box::new(move |change| {
             for (index, table) in this.tables.iter().enumerate() {
-                if is_relevant(change, &table.cloud, &this.parts.clouds)
-                    && table.state.lock().schedule.note_change(Instant::now())
-                {
+                let mut state = table.state.lock();
+                let gone = change.gone().map(|gone| gone.facts.name.as_str());
+                let is_relevant = is_relevant(change, &table.cloud, &this.parts.clouds)
+                    || gone.is_some_and(|gone| state.last.plan.has_conflict_with(gone));
+                if is_relevant && state.schedule.note_change(Instant::now()) {
                     this.queue.add(index, Urgency::Change);
                 }
             }
@@ -181,6 +183,14 @@ impl RouteController {
         };
         self.parts.observer.reconciled(outcome, trigger);
         verdict
+    }
+
+    /// A new provider may succeed where the one before it failed, and was not to be asked for a while.
+    fn retry_failed_now(&self) {
+        for table in &self.tables {
+            table.state.lock().schedule.end_wait();
+        }
+        self.queue.retry_failed_now();
     }
 
     /// Enqueues every cloud now, and then once per resync period.
@@ -231,8 +241,7 @@ impl Controller for RouteController {
         let synced = self.parts.nodes.synced();
         let handle = |index, failures| self.handle(index, failures);
         let beside = || {
-            let retry =
-                after_each_replacement(&self.parts.clouds, || self.queue.retry_failed_now());
+            let retry = after_each_replacement(&self.parts.clouds, || self.retry_failed_now());
             futures::future::join(self.resync(), retry)
         };
         run(workers, &stop, synced, beside, handle).await;

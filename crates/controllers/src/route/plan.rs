@@ -57,6 +57,15 @@ pub struct Plan {
     pub nodes: Vec<NodePlan>,
 }
 
+impl Plan {
+    /// Whether a Pod CIDR gets no route because this Node has it too.
+    pub(crate) fn has_conflict_with(&self, node: &str) -> bool {
+        let networks = self.nodes.iter().flat_map(|it| &it.networks);
+        let mut planned = networks.map(|(_, planned)| planned);
+        planned.any(|it| matches!(it, NetworkPlan::Conflict { with } if with == node))
+    }
+}
+
 /// What is planned for one Node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodePlan {

@@ -70,7 +70,8 @@ impl RouteController {
                 return Some(give_up(table, why, Verdict::of(&error), failures));
             }
         };
-        let plan = self.plan(table, &listed, &nodes);
+        let planned = Instant::now();
+        let plan = self.plan(table, &listed, &nodes, planned);
         if !plan.changes.is_empty()
             && !Bug::TakeForeignRoutes.is_planted()
             && let Err((why, verdict)) = self.check_scope(cloud, began).await
@@ -80,7 +81,7 @@ impl RouteController {
         let results = self.apply(cloud, routes, &plan, &nodes).await;
         let written = self.write_conditions(&nodes, &plan, &results).await;
         let outcome = outcome_of(&results, written);
-        let verdict = verdict_of(table, &results, written, failures);
+        let verdict = verdict_of(table, planned, &results, written, failures);
         table.state.lock().last = RouteSnapshot {
             listed,
             plan,
@@ -127,8 +128,7 @@ impl RouteController {
         }
     }
 
-    fn plan(&self, table: &Table, listed: &[Route], nodes: &Nodes) -> Plan {
-        let now = Instant::now();
+    fn plan(&self, table: &Table, listed: &[Route], nodes: &Nodes, now: Instant) -> Plan {
         let suspects = &mut table.state.lock().suspects;
         let nodes: Vec<_> = nodes
             .values()
@@ -279,15 +279,21 @@ fn outcome_of(results: &Results, written: Verdict) -> Outcome {
 }
 
 /// What to do next: the longest pause that the cloud asks for, else whatever is soonest.
-fn verdict_of(table: &Table, results: &Results, written: Verdict, failures: u32) -> Verdict {
+fn verdict_of(
+    table: &Table,
+    planned: Instant,
+    results: &Results,
+    written: Verdict,
+    failures: u32,
+) -> Verdict {
     let errors = results.iter().filter_map(|result| result.as_ref().err());
     let delays = errors.clone().filter_map(|error| match error.retry() {
         Retry::After(delay) => Some(delay),
         _ => None,
     });
-    let now = Instant::now();
     if let Some(delay) = delays.max() {
-        table.state.lock().schedule.postpone(now + delay);
+        let mut state = table.state.lock();
+        state.schedule.postpone(Instant::now() + delay);
         return Verdict::AgainAfter(delay);
     }
     let failed = errors
@@ -295,7 +301,7 @@ fn verdict_of(table: &Table, results: &Results, written: Verdict, failures: u32)
         .chain([written])
         .min_by_key(|verdict| pause(*verdict, failures))
         .unwrap_or(Verdict::Done);
-    match table.state.lock().suspects.next_due(now) {
+    match table.state.lock().suspects.next_due(planned) {
         Some(due) if due < pause(failed, failures) => Verdict::AgainAfter(due),
         _ => failed,
     }

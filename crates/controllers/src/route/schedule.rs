@@ -79,6 +79,11 @@ impl Schedule {
         self.has_begun && self.changed_since.is_none() && !self.is_resync_due
     }
 
+    /// Whatever had to be waited for may be over.
+    pub(super) const fn end_wait(&mut self) {
+        self.not_before = None;
+    }
+
     /// No reconciliation before then, even if Nodes change: the cloud cannot answer.
     pub(super) fn postpone(&mut self, until: Instant) {
         self.not_before = self.not_before.max(Some(until));

@@ -34,10 +34,11 @@ impl SuspectRoutes {
         }
     }
 
-    /// How soon the next of them can be confirmed.
-    pub(super) fn next_due(&self, now: Instant) -> Option<Duration> {
+    /// How soon the next of them can be confirmed that was not when they were planned from.
+    pub(super) fn next_due(&self, planned: Instant) -> Option<Duration> {
         let due = self.0.values().map(|(_, since)| *since + CONFIRM_AFTER);
-        due.filter(|due| *due > now).min().map(|due| due - now)
+        let next = due.filter(|due| *due > planned).min();
+        next.map(|due| due.saturating_duration_since(Instant::now()))
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct Backoff {
     /// After the first failure.
     pub first: Duration,
-    /// Never longer than this; also the pause after a failure that only a person can end.
+    /// Never longer than this; also the pause after a failure that only a change by the operator can end.
     pub longest: Duration,
 }
 

@@ -1,11 +1,15 @@
 //! Errors as text: those of the Kubernetes client in one line, and those of a cloud for an Event and for a log.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-use cloudkeel_api::{CloudError, ErrorKind, Problems, format_go_duration};
+use cloudkeel_api::{CloudError, ErrorKind, Problems, format_go_duration, one_line};
 use kube::core::Status;
 use kube::runtime::watcher;
+
+/// As many bytes as a message of a failure or an Event has at most. A condition may have eight times as many.
+pub(super) const LONGEST_MESSAGE: usize = 4096;
 
 /// An error of the Kubernetes client in one line: code, reason and message of the API server, or why there was no
 /// answer. The client itself prints the whole Status, or nothing of the sources.
@@ -90,8 +94,8 @@ impl FailureMessage {
     /// A cloud's error.
     pub fn from_cloud(error: &CloudError) -> Self {
         Self {
-            text: error.cause(),
-            with_details: error.to_string(),
+            text: shortened(error.cause()),
+            with_details: shortened(error.to_string()),
             advice: error.kind().advice(),
             next_try: None,
         }
@@ -108,7 +112,7 @@ impl FailureMessage {
 
     /// Any other text, such as that of a refused write.
     pub fn from_text(text: impl fmt::Display) -> Self {
-        let text = text.to_string();
+        let text = shortened(text.to_string());
         Self {
             with_details: text.clone(),
             text,
@@ -149,6 +153,14 @@ impl fmt::Display for FailureMessage {
             Some(advice) => write!(f, "; {advice}"),
             None => Ok(()),
         }
+    }
+}
+
+/// On one line, and not longer than logs, conditions and Events are: annotations and clouds may say more.
+fn shortened(text: String) -> String {
+    match one_line(&text, LONGEST_MESSAGE) {
+        Cow::Owned(line) => line,
+        Cow::Borrowed(_) => text,
     }
 }
 
@@ -261,6 +273,24 @@ mod tests {
             };
             assert_eq!(cause.to_string(), expected, "{kind}");
             assert_eq!(cause.in_full(), expected, "{kind}");
+        }
+    }
+
+    #[test]
+    fn what_annotations_and_clouds_say_is_shortened_and_on_one_line() {
+        let long = format!("a\nE1119 forged line\u{1b}[2J{}", "x".repeat(300_000));
+        let of_cloud = CloudError::invalid("create", long.clone());
+        for message in [
+            FailureMessage::from_cloud(&of_cloud),
+            FailureMessage::from_text(&long),
+        ] {
+            for shown in [message.to_string(), message.in_full()] {
+                assert!(
+                    shown.contains(r"a\nE1119 forged line\u{1b}[2Jxxx"),
+                    "{shown}"
+                );
+                assert!(shown.len() < LONGEST_MESSAGE + 200, "{}", shown.len());
+            }
         }
     }
 

@@ -23,7 +23,7 @@ pub use error_text::{ErrorText, FailureMessage};
 pub use events::{EventRecorder, RecentEvent, RecentEvents, Reported, Reports, write_events};
 pub use panics::{contain, contain_call, panic_text, panicked, restart_after_panics};
 pub(crate) use queue::run;
-pub use queue::{Job, Queue, QueueObserver, Unobserved, Urgency, Verdict, work};
+pub use queue::{Queue, QueueObserver, Unobserved, Urgency, Verdict};
 pub use records::Records;
 pub use watch::{watch_nodes, watch_services};
 pub use writer::{NodeWriter, Precondition, ServiceWriter, WriteError};

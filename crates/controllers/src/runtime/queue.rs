@@ -7,7 +7,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloudkeel_api::{CloudError, Retry};
+use cloudkeel_api::{CloudError, ErrorKind, Retry};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
 use parking_lot::Mutex;
@@ -41,6 +41,10 @@ pub enum Verdict {
 impl Verdict {
     /// What an error of a cloud asks for.
     pub fn of(error: &CloudError) -> Self {
+        if matches!(error.kind(), ErrorKind::Unauthenticated | ErrorKind::Denied) {
+            // Permissions take effect late and tokens are rotated: most refusals of a credential pass by themselves.
+            return Self::Failed;
+        }
         match error.retry() {
             Retry::After(delay) => Self::AgainAfter(delay),
             Retry::Backoff => Self::Failed,
@@ -111,8 +115,8 @@ struct State<K> {
     waiting: BTreeMap<K, Waiting>,
     /// When delayed keys become ready.
     delayed: BTreeSet<(Instant, K)>,
-    /// Keys in work, and how urgently they were added again meanwhile.
-    working: BTreeMap<K, Option<Urgency>>,
+    /// Keys in work: since when, and how urgently they were added again meanwhile.
+    working: BTreeMap<K, (Instant, Option<Urgency>)>,
     failures: BTreeMap<K, u32>,
     arrivals: u64,
     panics: u64,
@@ -150,7 +154,7 @@ impl<K: Ord + Clone> Queue<K> {
     /// Adds a key to be worked on now, also if it was delayed.
     pub fn add(&self, key: K, urgency: Urgency) {
         let mut state = self.state.lock();
-        if let Some(again) = state.working.get_mut(&key) {
+        if let Some((_, again)) = state.working.get_mut(&key) {
             *again = Some(again.map_or(urgency, |earlier| earlier.min(urgency)));
             return;
         }
@@ -215,12 +219,13 @@ impl<K: Ord + Clone> Queue<K> {
         }
     }
 
-    /// Waits for the next key. It is in work until the job is [finished](Job::finish) or dropped.
-    pub async fn next(self: &Arc<Self>) -> Job<K> {
+    /// Waits for the next key, and says how often work on it has failed in a row. It is in work until that is
+    /// [finished](Self::finish).
+    pub(crate) async fn next(&self) -> (K, u32) {
         loop {
             let changed = self.changed.notified();
             let next_due = match self.try_next() {
-                Ok(job) => return job,
+                Ok(next) => return next,
                 Err(next_due) => next_due,
             };
             match next_due {
@@ -232,8 +237,8 @@ impl<K: Ord + Clone> Queue<K> {
         }
     }
 
-    /// A job, or when the next delayed key is due.
-    fn try_next(self: &Arc<Self>) -> Result<Job<K>, Option<Instant>> {
+    /// A key, or when the next delayed one is due.
+    fn try_next(&self) -> Result<(K, u32), Option<Instant>> {
         let now = Instant::now();
         let mut state = self.state.lock();
         state.release_due(now);
@@ -244,7 +249,7 @@ impl<K: Ord + Clone> Queue<K> {
             Some(Waiting::Ready(_, _, since)) => now.duration_since(since),
             _ => Duration::ZERO,
         };
-        state.working.insert(key.clone(), None);
+        state.working.insert(key.clone(), (now, None));
         let failures = state.failures.get(&key).copied().unwrap_or(0);
         let depth = state.ready.len();
         drop(state);
@@ -253,17 +258,16 @@ impl<K: Ord + Clone> Queue<K> {
             self.changed.notify_one();
         }
         self.observer.taken(waited, depth);
-        Ok(Job {
-            queue: Arc::clone(self),
-            key: Some(key),
-            failures,
-            started: now,
-        })
+        Ok((key, failures))
     }
 
-    fn finish(&self, key: K, verdict: Verdict) {
+    /// Ends the work on a key.
+    pub(crate) fn finish(&self, key: K, verdict: Verdict) {
         let mut state = self.state.lock();
-        let again = state.working.remove(&key).flatten();
+        let Some((started, again)) = state.working.remove(&key) else {
+            return;
+        };
+        self.observer.finished(started.elapsed());
         let failures = state.failures.get(&key).copied().unwrap_or(0);
         match verdict {
             Verdict::AgainAfter(_) => {}
@@ -334,41 +338,6 @@ impl<K: Ord + Clone> State<K> {
     }
 }
 
-/// A key in work. Dropping it unfinished counts as a failure, so that a cancelled or panicked worker
-/// loses nothing.
-pub struct Job<K: Ord + Clone> {
-    queue: Arc<Queue<K>>,
-    key: Option<K>,
-    failures: u32,
-    started: Instant,
-}
-
-impl<K: Ord + Clone> Job<K> {
-    /// The key. `None` only after the job was finished.
-    pub const fn key(&self) -> Option<&K> {
-        self.key.as_ref()
-    }
-
-    /// How often work on this key has failed in a row.
-    pub const fn failures(&self) -> u32 {
-        self.failures
-    }
-
-    /// Says what became of the work. Only the first call counts.
-    pub fn finish(&mut self, verdict: Verdict) {
-        if let Some(key) = self.key.take() {
-            self.queue.observer.finished(self.started.elapsed());
-            self.queue.finish(key, verdict);
-        }
-    }
-}
-
-impl<K: Ord + Clone> Drop for Job<K> {
-    fn drop(&mut self) {
-        self.finish(Verdict::Failed);
-    }
-}
-
 impl<K: Ord + Clone + Debug> Queue<K> {
     /// What became of the work. A panic is a bug in the program, but it concerns one key: the work on it failed, and
     /// that on all others goes on.
@@ -398,12 +367,8 @@ impl<K> Queue<K> {
 
 /// Works on keys, at most `at_once` of them, until `stop`; then finishes what was begun and returns. A caller that
 /// cannot wait for that drops the future: what was cut short is found again by observing. Work that panics has failed.
-pub async fn work<K, F, W>(
-    queue: &Arc<Queue<K>>,
-    at_once: usize,
-    stop: &CancellationToken,
-    handle: F,
-) where
+async fn work<K, F, W>(queue: &Queue<K>, at_once: usize, stop: &CancellationToken, handle: F)
+where
     K: Ord + Clone + Debug + Send,
     F: Fn(K, u32) -> W,
     W: Future<Output = Verdict> + Send,
@@ -414,14 +379,12 @@ pub async fn work<K, F, W>(
         tokio::select! {
             biased;
             () = stop.cancelled() => break,
-            mut job = queue.next(), if may_start => {
-                if let Some(key) = job.key().cloned() {
-                    let work = handle(key.clone(), job.failures());
-                    running.push(async move {
-                        let verdict = queue.contained(&key, work).await;
-                        job.finish(verdict);
-                    });
-                }
+            (key, failures) = queue.next(), if may_start => {
+                let work = handle(key.clone(), failures);
+                running.push(async move {
+                    let verdict = queue.contained(&key, work).await;
+                    queue.finish(key, verdict);
+                });
             }
             Some(()) = running.next(), if !running.is_empty() => {}
         }

@@ -112,8 +112,8 @@ impl ServiceController {
         let (since, left) = self.records.update(missing.service, |record| {
             record.note_readiness(has_none);
             let since = *record.missing_since.get_or_insert_with(Instant::now);
-            let shown = since.max(record.worked_on).elapsed();
-            (since, SHOWN_WITHIN.saturating_sub(shown))
+            let worked_on = record.worked_on.map_or(since, |at| at.max(since));
+            (since, SHOWN_WITHIN.saturating_sub(worked_on.elapsed()))
         });
         if !left.is_zero() {
             self.report_pending(missing.service, NOT_FOUND);

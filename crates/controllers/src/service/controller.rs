@@ -10,6 +10,7 @@ use cloudkeel_api::{Clock, CloudProvider, ClusterIdentity, DriftPolicy, EventSin
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::change_limit::TOO_MANY_CHANGES;
 use super::keyed_locks::KeyedLocks;
 use super::owner::{Classes, needs_cleanup, needs_update, owner_of_service, wants_balancer};
 use super::record::Records;
@@ -49,10 +50,6 @@ pub struct ServiceSettings {
     pub health_checks: HealthCheckChoice,
     /// How long a leaving Node may finish its connections if the Service does not say.
     pub drain: Duration,
-    /// A burst of changes of Nodes has ended when it was quiet for this long,
-    pub quiet: Duration,
-    /// or this long after its beginning.
-    pub longest_burst: Duration,
     /// For the jitter of the checks.
     pub seed: u64,
 }
@@ -66,8 +63,6 @@ impl Default for ServiceSettings {
             list_period: Duration::from_mins(20),
             health_checks: HealthCheckChoice::default(),
             drain: Duration::from_secs(30),
-            quiet: Duration::from_secs(1),
-            longest_burst: Duration::from_secs(10),
             seed: 0,
         }
     }
@@ -127,8 +122,6 @@ pub struct ServiceController {
     pub(super) unseen: Debounce,
     /// Whether balancers are being checked, or have yet to be for the first time.
     pub(super) is_checking: AtomicBool,
-    /// Whether a Service selects its Nodes by their labels.
-    pub(super) selects_by_label: AtomicBool,
     /// Whether it was reported that the role does not allow something.
     pub(super) denial_reported: AtomicBool,
     /// With Services some of whose targets have no machine any more.
@@ -149,12 +142,11 @@ impl ServiceController {
             locks: KeyedLocks::new(Arc::clone(&queue)),
             queue,
             records: Records::default(),
-            node_changes: Debounce::new(settings.quiet, settings.longest_burst),
+            node_changes: Debounce::new(Duration::from_secs(1), Duration::from_secs(10)),
             targets: TargetCache::default(),
             began: Instant::now(),
             unseen: Debounce::new(Duration::from_millis(200), Duration::from_secs(2)),
             is_checking: AtomicBool::new(true),
-            selects_by_label: AtomicBool::default(),
             denial_reported: AtomicBool::default(),
             patience: WarningDelay::for_missing_instances(),
             parts,
@@ -181,13 +173,7 @@ impl ServiceController {
     pub fn node_listener(self: &Arc<Self>) -> Listener<NodeView> {
         let this = Arc::clone(self);
         Box::new(move |change: &Change<NodeView>| {
-            // Among several clouds, labels may decide whose a Node is.
-            let clouds = &this.parts.clouds;
-            let selects_by_label = this.selects_by_label.load(Ordering::Relaxed)
-                || clouds.len() > 1
-                || clouds.iter().any(|cloud| cloud.selector.is_some());
-            let (before, after) = (change.before.as_deref(), change.after.as_deref());
-            if relevant_change(before, after, selects_by_label) {
+            if relevant_change(change.before.as_deref(), change.after.as_deref()) {
                 this.node_changes.note();
             }
         })
@@ -205,6 +191,7 @@ impl ServiceController {
         };
         let is_new_version = before.resource_version != after.resource_version;
         if needs_update(before, after, classes) || (is_new_version && self.is_to_go(&key, after)) {
+            self.records.amend(&key, |record| record.changes.note());
             self.queue.add_anew(key, Urgency::Change);
         } else if wants_balancer(after, classes) && self.lost_a_write(&key, before, after) {
             self.queue.add(key, Urgency::Refresh);
@@ -281,7 +268,16 @@ impl ServiceController {
         }
         self.resume(&service);
         match owner_of_service(&service, &self.parts.classes) {
-            Some(owner) if !service.deleting => self.ensure(&service, owner, failures).await,
+            Some(owner) if !service.deleting => {
+                if let Some(wait) = self
+                    .records
+                    .update(&service, |record| record.changes.begin())
+                {
+                    self.report_pending(&service, TOO_MANY_CHANGES);
+                    return Verdict::AgainAfter(wait);
+                }
+                self.ensure(&service, owner, failures).await
+            }
             _ if self.is_to_go(key, &service) => self.delete(&service, failures).await,
             _ => {
                 self.records.remove(key);

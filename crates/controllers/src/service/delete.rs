@@ -163,10 +163,10 @@ impl ServiceController {
         };
         match self.confirm_absence(&missing).await {
             Ok(MissingBalancer::Confirmed) => {
-                let clouds = missing.clouds.iter();
-                for provider in clouds.filter_map(|cloud| self.provider_of(cloud)) {
-                    if let Some(balancers) = provider.load_balancers() {
-                        self.check_absent(balancers, of).await?;
+                for cloud in &missing.clouds {
+                    let provider = self.provider_of(cloud);
+                    if let Some(balancers) = provider.as_ref().and_then(|it| it.load_balancers()) {
+                        self.check_absent(cloud, balancers, of).await?;
                     }
                 }
             }
@@ -291,10 +291,11 @@ impl ServiceController {
         let Some(_guard) = self.locks.acquire(cloud, locks, key) else {
             return Err(LOCKED);
         };
+        let here = self.reference_in(cloud, of);
         let desired = if of.is_retained {
-            DesiredState::Released(balancer_ref)
+            DesiredState::Released(&here)
         } else {
-            DesiredState::Absent(balancer_ref)
+            DesiredState::Absent(&here)
         };
         let failure = match balancers.apply(desired).await {
             Ok(Outcome::Gone {
@@ -340,6 +341,14 @@ impl ServiceController {
         Err(self.fail_to_delete(of, &failure))
     }
 
+    /// What points at the balancer in a cloud, which may show those of other Services too.
+    fn reference_in(&self, cloud: &str, of: &Deletion<'_>) -> BalancerRef {
+        BalancerRef {
+            others: self.others(&of.balancer_ref.service, cloud),
+            ..of.balancer_ref.clone()
+        }
+    }
+
     /// Remembers what an attempt to delete the balancer has shown.
     fn note_deletion(&self, cloud: &str, of: &Deletion<'_>, done: &Plan, is_agreed: bool) {
         if done.is_empty() {
@@ -381,7 +390,7 @@ impl ServiceController {
                 if !self.is_our_project(cloud, of).await? {
                     return Ok(false);
                 }
-                self.check_absent(balancers, of).await?;
+                self.check_absent(cloud, balancers, of).await?;
             }
             None | Some(Presence::Asked | Presence::Possible | Presence::Seen) => return Ok(false),
         }
@@ -403,10 +412,12 @@ impl ServiceController {
     /// either, so the credential was not another one meanwhile.
     async fn check_absent(
         &self,
+        cloud: &str,
         balancers: &dyn LoadBalancers,
         of: &Deletion<'_>,
     ) -> Result<(), Verdict> {
-        match balancers.plan(DesiredState::Absent(&of.balancer_ref)).await {
+        let here = self.reference_in(cloud, of);
+        match balancers.plan(DesiredState::Absent(&here)).await {
             Ok(plan) if plan.is_empty() => Ok(()),
             Ok(_) => Err(WATCH_LAG),
             Err(error) if error.kind() == ErrorKind::ImplementedElsewhere => Ok(()),

@@ -15,7 +15,7 @@ use futures::FutureExt as _;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-use super::controller::{ServiceController, at, looks_served};
+use super::controller::{ServiceController, ServiceSettings, at, looks_served};
 use super::owner::{owner_of_service, wants_balancer};
 use super::record::{Presence, Record};
 use super::status::StatusUpdate;
@@ -62,28 +62,26 @@ impl ServiceController {
         let mut next_check = Instant::now();
         let mut retry_at: Option<Instant> = None;
         loop {
-            tokio::select! {
+            let has_unseen = tokio::select! {
                 biased;
-                () = self.unseen.ended() => {
-                    self.is_checking.store(true, Ordering::Relaxed);
-                    retry_at = self.check_unseen(&mut failures).await;
+                () = self.unseen.ended() => true,
+                () = at(retry_at) => true,
+                () = tokio::time::sleep_until(next_check) => false,
+            };
+            self.is_checking.store(true, Ordering::Relaxed);
+            if has_unseen {
+                retry_at = self.check_unseen(&mut failures).await;
+            } else {
+                // What was there at the start is checked as unseen.
+                if round > 0 {
+                    self.check(Scope::Known, 0).await;
                 }
-                () = at(retry_at) => {
-                    self.is_checking.store(true, Ordering::Relaxed);
-                    retry_at = self.check_unseen(&mut failures).await;
-                }
-                () = tokio::time::sleep_until(next_check) => {
-                    self.is_checking.store(true, Ordering::Relaxed);
-                    // What was there at the start is checked as unseen.
-                    if round > 0 {
-                        self.check(Scope::Known, 0).await;
-                    }
-                    self.check_for_orphans().await;
-                    round += 1;
-                    let seed = self.settings.seed;
-                    let pause = jittered(self.settings.list_period, seed, 0, round);
-                    next_check = Instant::now() + pause;
-                }
+                self.check_for_orphans().await;
+                round += 1;
+                let ServiceSettings {
+                    list_period, seed, ..
+                } = self.settings;
+                next_check = Instant::now() + jittered(list_period, seed, 0, round);
             }
             self.is_checking.store(round == 0, Ordering::Relaxed);
         }

@@ -85,7 +85,8 @@ impl ServiceController {
             if left.is_ok() {
                 self.report_unsupported(service, &owner.cloud);
             }
-            return left.err().unwrap_or(Verdict::Done);
+            // Another configuration of the cloud may have some.
+            return left.err().unwrap_or(Verdict::UserAction);
         };
         let locks = balancers.lock_keys(&balancer_ref_of(service, &self.parts.cluster));
         let Some(guard) = self.locks.acquire(&owner.cloud, locks, &service.key()) else {
@@ -167,6 +168,7 @@ impl ServiceController {
             record.note_request(cloud);
             record.reported.deleting = false;
             record.applying = Some(Arc::clone(&keys));
+            record.attempted = None;
             let applied = record.applied.as_ref();
             !record.reported.ensuring && applied.is_some_and(|applied| *applied != keys)
         });
@@ -294,7 +296,7 @@ impl ServiceController {
             } else if record.presence_in(cloud) != Some(Presence::Seen) {
                 record.set_presence(cloud, Presence::Possible);
             }
-            record.worked_on = Instant::now();
+            record.worked_on = Some(Instant::now());
         });
     }
 
@@ -336,8 +338,7 @@ impl ServiceController {
         let targets = attempt.targets.clone();
         self.records.update(&attempt.service, |record| {
             record.applying = None;
-            record.refused = None;
-            record.is_partial = false;
+            record.attempted = None;
             record.needs_retry = false;
             record.last_error = None;
             record.settled = Some(service);

@@ -76,9 +76,8 @@ impl ServiceController {
     ) -> Verdict {
         self.records.update(&attempt.service, |record| {
             record.applying = None;
-            let is_refused = failure.verdict == Verdict::UserAction;
-            record.refused = attempt.targets.clone().filter(|_| is_refused);
-            record.is_partial = failure.is_partial;
+            let has_to_wait = matches!(failure.verdict, Verdict::AgainAfter(_));
+            record.attempted = attempt.targets.clone().filter(|_| !has_to_wait);
             record.needs_retry = true;
             if failure.is_partial {
                 record.applied.clone_from(&attempt.targets);

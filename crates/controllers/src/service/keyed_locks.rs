@@ -90,8 +90,8 @@ mod tests {
         );
         assert_eq!(queue.report().ready, 0);
         drop(first);
-        let job = queue.next().await;
-        assert_eq!(job.key().map(String::as_str), Some("ns/two"));
+        let (key, _) = queue.next().await;
+        assert_eq!(key, "ns/two");
         assert!(locks.acquire("a", shared(), "ns/two").is_some());
     }
 
@@ -113,8 +113,8 @@ mod tests {
         );
         assert!(locks.acquire("a", keys(&["lb-2"]), "ns/three").is_some());
         drop(first);
-        let job = queue.next().await;
-        assert_eq!(job.key().map(String::as_str), Some("ns/two"));
+        let (key, _) = queue.next().await;
+        assert_eq!(key, "ns/two");
         assert!(
             locks
                 .acquire("a", keys(&["group", "lb-2"]), "ns/two")

@@ -14,6 +14,7 @@ pub mod status;
 pub mod targets;
 
 mod absence;
+mod change_limit;
 mod controller;
 mod delete;
 mod drift;
@@ -25,6 +26,7 @@ mod finalizer;
 mod fixtures;
 mod keyed_locks;
 mod orphans;
+mod others;
 mod pause;
 mod record;
 

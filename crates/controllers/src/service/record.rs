@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::LoadBalancerIngress;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use super::change_limit::ChangeLimit;
 use super::spec::Warning;
 use super::targets::follow::NodeUpdate;
 use super::targets::keys::{RemovedSince, TargetKeys};
@@ -15,6 +16,7 @@ use crate::report::balancers::ObservedHealth;
 use crate::view::ServiceView;
 
 /// What is remembered of a Service.
+#[derive(Default)]
 pub(super) struct Record {
     /// The Service as it was last reconciled: what refers to its balancer outlives it.
     pub(super) seen: Arc<ServiceView>,
@@ -26,15 +28,12 @@ pub(super) struct Record {
     pub(super) applied: Option<Arc<TargetKeys>>,
     /// The targets that are being applied right now.
     pub(super) applying: Option<Arc<TargetKeys>>,
-    /// The targets with which the last attempt was refused: with others it may be accepted.
-    pub(super) refused: Option<Arc<TargetKeys>>,
+    /// The targets of the last attempt if it failed, unless the cloud said when to try again: with others it may succeed.
+    pub(super) attempted: Option<Arc<TargetKeys>>,
     /// What the cloud last said of the health of its targets.
     pub(super) health: Option<Arc<ObservedHealth>>,
     /// Since when that is likely to change soon: targets are new, or have failed.
     pub(super) unsettled_since: Option<Instant>,
-    /// Whether the cloud refused some of the last attempt and did the rest. The balancer follows the Nodes
-    /// while that is tried again.
-    pub(super) is_partial: bool,
     /// Whether the last attempt left something to do, for which it is requeued.
     pub(super) needs_retry: bool,
     /// What went wrong last, until a reconciliation succeeds.
@@ -59,13 +58,15 @@ pub(super) struct Record {
     pub(super) reported: Reported,
     /// When its balancer was last made or changed, as far as this process knows; at first, when the Service
     /// was first seen: another leader may have been at it until then.
-    pub(super) worked_on: Instant,
+    pub(super) worked_on: Option<Instant>,
     /// Since when its balancer, which is to be deleted, is not found.
     pub(super) missing_since: Option<Instant>,
     /// Since when no Node of its clouds is Ready, while its balancer is not found.
     pub(super) no_ready_node_since: Option<Instant>,
     /// When it was first seen, until its address is published.
     pub(super) waits_since: Option<Instant>,
+    /// How often its changes are worked on.
+    pub(super) changes: ChangeLimit,
 }
 
 /// What is known of a balancer in one cloud.
@@ -108,29 +109,8 @@ impl Record {
     fn new(service: &Arc<ServiceView>) -> Self {
         Self {
             seen: Arc::clone(service),
-            clouds: BTreeMap::new(),
-            settled: None,
-            applied: None,
-            applying: None,
-            refused: None,
-            health: None,
-            unsettled_since: None,
-            is_partial: false,
-            needs_retry: false,
-            last_error: None,
-            paused: None,
-            is_first_leader: false,
-            has_finalizer: false,
-            attempts: 0,
-            removed_since: RemovedSince::new(),
-            node_updates: Vec::new(),
-            ingress: None,
-            written: None,
-            reported: Reported::default(),
-            worked_on: Instant::now(),
-            missing_since: None,
-            no_ready_node_since: None,
-            waits_since: None,
+            worked_on: Some(Instant::now()),
+            ..Self::default()
         }
     }
 
@@ -194,12 +174,11 @@ impl Record {
         self.settled.is_some() && !self.needs_retry && self.applying.is_none()
     }
 
-    /// The targets that it has, is about to have, or was refused with. `None` if a retry will see to them soon.
+    /// The targets that it has, is about to have, or failed to get. `None` if a retry will see to them soon.
     pub(super) fn current_targets(&self) -> Option<&Arc<TargetKeys>> {
-        let is_followed = self.is_partial || self.is_at_rest();
-        let applied = self.applied.as_ref().filter(|_| is_followed);
-        let refused = self.refused.as_ref();
-        self.applying.as_ref().or(applied).or(refused)
+        let applied = self.applied.as_ref().filter(|_| self.is_at_rest());
+        let attempted = self.attempted.as_ref();
+        self.applying.as_ref().or(attempted).or(applied)
     }
 }
 

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::View;
+use super::{View, version_of};
 
 /// How long a client sticks to its backend if the Service does not say.
 const DEFAULT_AFFINITY: Duration = Duration::from_hours(3);
@@ -19,7 +19,7 @@ const DEFAULT_AFFINITY: Duration = Duration::from_hours(3);
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// What is kept of a Service.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct ServiceView {
     /// Namespace, name and UID.
     pub service: ServiceRef,
@@ -67,7 +67,7 @@ impl ServiceView {
     /// The resource version as a number, by which versions of one object can be compared. `None` from
     /// an API server that counts in another way.
     pub fn version(&self) -> Option<u128> {
-        self.resource_version.parse().ok()
+        version_of(&self.resource_version)
     }
 
     /// Whether its type is `LoadBalancer`.

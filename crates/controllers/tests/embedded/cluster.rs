@@ -30,8 +30,7 @@ impl LifecycleObserver for Unheard {
 }
 
 impl NodeObserver for Unheard {
-    fn taint_removed(&self, _since_created: Duration) {}
-    fn synced(&self, _since_created: Duration) {}
+    fn initialized(&self, _since_created: Duration) {}
 }
 
 pub(crate) struct Cluster {
@@ -144,7 +143,7 @@ fn control(
             observer: Arc::new(Unheard),
             queue_observer: Arc::new(Unobserved),
         },
-        Arc::new(LeaseHeartbeats::new(client.clone(), client.clone())),
+        LeaseHeartbeats::new(client.clone(), client.clone()),
         LifecycleSettings::default(),
     );
     let watch = watcher(

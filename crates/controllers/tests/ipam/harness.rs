@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cloudkeel_api::SystemClock;
 use cloudkeel_controllers::Controller as _;
-use cloudkeel_controllers::ipam::{EVENT_SOURCE, IpamContext, IpamController, IpamSettings};
+use cloudkeel_controllers::ipam::{EVENT_SOURCE, IpamController, IpamParts, IpamSettings};
 use cloudkeel_controllers::runtime::{Cache, EventRecorder, NodeWriter, Unobserved, write_events};
 use cloudkeel_controllers::view::SlimNode;
 use cloudkeel_testkit::cluster::{NodeBuilder, eventually, unique_name, wait_for_node};
@@ -73,14 +73,16 @@ impl Cluster {
         let client = self.client().await;
         let nodes = Cache::new();
         let (recorder, reports) = EventRecorder::channel();
-        let context = IpamContext {
+        let parts = IpamParts {
             nodes: Arc::clone(&nodes),
+            clouds: Vec::new(),
             writer: NodeWriter::new(writing),
             events: recorder.sink(EVENT_SOURCE),
+            clock: Arc::new(SystemClock),
             queue_observer: Arc::new(Unobserved),
             observer: Arc::new(Unobserved),
         };
-        let controller = IpamController::new(settings, context).unwrap();
+        let controller = IpamController::new(settings, parts).unwrap();
         let listeners = [controller.listener()];
 
         let stop = CancellationToken::new();

@@ -57,8 +57,7 @@ impl LifecycleObserver for Observed {
 }
 
 impl NodeObserver for Observed {
-    fn taint_removed(&self, _since_created: Duration) {}
-    fn synced(&self, _since_created: Duration) {}
+    fn initialized(&self, _since_created: Duration) {}
 }
 
 pub(crate) struct Lab {
@@ -449,7 +448,7 @@ fn spawn(
             observer: Arc::<Observed>::clone(observed),
             queue_observer: Arc::new(Unobserved),
         },
-        Arc::new(LeaseHeartbeats::new(api.client(), api.client())),
+        LeaseHeartbeats::new(api.client(), api.client()),
         LifecycleSettings::default(),
     );
     let breaks = stream::unfold(broken, |mut broken| async move {

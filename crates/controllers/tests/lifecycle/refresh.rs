@@ -54,6 +54,24 @@ async fn the_labels_of_a_resized_machine_follow() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_node_ip_that_the_cloud_no_longer_knows_is_reported_and_keeps_no_label_from_following() {
+    let lab = Lab::settled(10).await;
+    let node = || lab.api.world().node(lab.name(3)).unwrap();
+    let addresses = node()["status"]["addresses"].clone();
+    lab.annotate(3, "alpha.kubernetes.io/provided-node-ip", "10.9.9.9");
+    lab.cloud.resize(lab.machines[3].id, "huge-8").unwrap();
+    lab.pass(UNTIL_THE_NEXT_LIST).await;
+    let key = "node.kubernetes.io/instance-type";
+    assert_eq!(node()["metadata"]["labels"][key], "huge-8");
+    assert_eq!(node()["status"]["addresses"], addresses);
+    lab.pass(UNTIL_THE_NEXT_LIST * 3).await;
+    let events = lab.api.events("InvalidNodeIP");
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert!(events[0].message.contains("matches ip: 10.9.9.9"));
+    assert_eq!(lab.written(What::WriteStatus), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_hour_without_changes_costs_no_write_and_only_the_lists() {
     let lab = Lab::settled(10).await;
     lab.pass(MINUTE * 60).await;

@@ -6,7 +6,7 @@ use cloudkeel_testkit::control_plane::ControlPlane;
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::runtime::watcher::{self, Event};
 use serde_json::json;
 
@@ -26,12 +26,19 @@ async fn a_node_is_the_same_in_protobuf_and_in_json() {
         .await
         .expect("made");
 
+    let ready = json!({"type": "Ready", "status": "False", "message": "node is shutting down"});
+    let patch = Patch::Merge(json!({"status": {"conditions": [ready]}}));
+    let how = PatchParams::default();
+    let patched = nodes.patch_status("second", &how, &patch).await;
+    patched.expect("patched");
+
     let wire = Wire::new(plane.client());
     let mut events = watch_nodes(wire.client(), watcher::Config::default(), 0).boxed();
     let listed = listed(&mut events).await;
     assert_eq!(listed, in_json(&nodes).await);
     assert_eq!(listed.len(), 3);
     assert!(listed["rich"].facts.system_uuid.is_some());
+    assert!(listed["second"].shutting_down);
 
     nodes
         .delete("rich", &DeleteParams::default())

@@ -53,6 +53,21 @@ async fn a_node_whose_machine_is_destroyed_gets_an_event_only_if_it_stays() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_new_credential_ends_the_wait_that_the_one_before_it_began() {
+    let lab = Lab::settled(1).await;
+    lab.cloud
+        .faults()
+        .always(Operation::ListRoutes, Fault::status(401));
+    lab.join(2);
+    lab.pass(MINUTE).await;
+    assert_eq!(lab.routes().len(), 1);
+    lab.cloud.faults().clear();
+    lab.reload().await;
+    lab.pass(SECOND * 5).await;
+    assert!(lab.is_available("node-2"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn failures_are_tried_again_ever_more_slowly() {
     let lab = Lab::settled(1).await;
     lab.cloud

@@ -48,6 +48,8 @@ pub(crate) struct Lab {
     stop: DropGuard,
     settings: RouteSettings,
     controller: Option<Arc<RouteController>>,
+    /// The clouds of the controller that runs.
+    clouds: Vec<Arc<Cloud>>,
 }
 
 impl Lab {
@@ -74,6 +76,7 @@ impl Lab {
             stop: CancellationToken::new().drop_guard(),
             settings,
             controller: None,
+            clouds: Vec::new(),
         };
         lab.restart().await;
         lab
@@ -110,6 +113,7 @@ impl Lab {
             Cloud::new("first", Arc::new(first), None, Arc::clone(&clock)),
             Cloud::new("other", Arc::new(other), None, Arc::clone(&clock)),
         ];
+        self.clouds.clone_from(&clouds);
         self.forget();
         let nodes = Cache::<NodeView>::new();
         let (recorder, reports) = EventRecorder::channel();
@@ -133,6 +137,16 @@ impl Lab {
                 write_events(client, reports, clock, stop.clone()),
             );
         });
+    }
+
+    /// The first cloud gets a new provider, as when its credential is reloaded.
+    pub(crate) async fn reload(&self) {
+        let context = ProviderContext {
+            clock: Arc::new(self.clock),
+            ..ProviderContext::detached("local")
+        };
+        let provider = self.cloud.provider(&context).await.unwrap();
+        self.clouds[0].cell.replace(Arc::new(provider));
     }
 
     pub(crate) fn controller(&self) -> &RouteController {

@@ -2,7 +2,9 @@
 
 use cloudkeel_controllers::Controller as _;
 use cloudkeel_testkit::simulated_cloud::wire::{Hop, NewRoute};
-use cloudkeel_testkit::simulated_cloud::{MachineSpec, Permission, Settings, SimulatedCloud};
+use cloudkeel_testkit::simulated_cloud::{
+    Fault, MachineSpec, Operation, Permission, Settings, SimulatedCloud,
+};
 use serde_json::json;
 
 use crate::lab::{HOUR, Lab, MINUTE, OTHER, SECOND};
@@ -23,6 +25,33 @@ async fn the_route_of_a_node_that_left_is_deleted_after_a_second_list() {
     lab.forget();
     lab.pass(MINUTE * 30).await;
     assert_eq!(lab.cloud.calls().mutations(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_suspect_that_falls_due_while_other_routes_are_changed_is_listed_again() {
+    let lab = Lab::settled(3).await;
+    lab.api.world().remove("node-1");
+    lab.pass(SECOND * 9).await;
+    let slow = Fault::Slow { by: SECOND * 5 };
+    lab.cloud.faults().once(Operation::BatchRoutes, slow);
+    lab.join(5);
+    lab.pass(MINUTE).await;
+    assert!(lab.is_available("node-5"));
+    assert_eq!(lab.routes().len(), 3, "{:?}", lab.routes());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_network_is_free_when_the_foreign_node_that_has_it_goes() {
+    let lab = Lab::settled(1).await;
+    let foreign = lab.machine(8);
+    let spec = json!({"providerID": "hcloud://8", "podCIDRs": ["10.244.3.0/24"]});
+    lab.add_node(&foreign, &json!({"spec": spec}));
+    lab.join(3);
+    lab.pass(MINUTE).await;
+    assert!(lab.is_unavailable("node-3"));
+    lab.api.world().remove("node-8");
+    lab.pass(SECOND * 10).await;
+    assert!(lab.is_available("node-3"));
 }
 
 #[tokio::test(start_paused = true)]

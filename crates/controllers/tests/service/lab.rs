@@ -166,6 +166,11 @@ impl Lab {
         &self.running.as_ref().unwrap().0
     }
 
+    /// The first cloud gets another provider, as when its configuration is reloaded.
+    pub(crate) fn reload(&self, provider: Arc<dyn CloudProvider>) {
+        self.clouds[0].cell.replace(provider);
+    }
+
     /// Lists the machines of all clouds, as the node controller does in a whole manager.
     pub(crate) async fn list_machines(&self) {
         for cloud in &self.clouds {

@@ -38,3 +38,5 @@ mod support;
 mod targets;
 #[cfg(test)]
 mod teardown;
+#[cfg(test)]
+mod tenants;

@@ -1,11 +1,14 @@
 //! Failures are reported with their cause and retried at the right time.
 
+use std::sync::Arc;
+
+use cloudkeel_api::CloudProvider;
 use cloudkeel_controllers::service::ServiceSettings;
-use cloudkeel_testkit::simulated_cloud::{Fault, Operation, Settings};
+use cloudkeel_testkit::simulated_cloud::{Fault, FaultMatch, Operation, Settings};
 use serde_json::json;
 use tokio::time::Duration;
 
-use crate::lab::{FINALIZER, Lab, MINUTE, SECOND};
+use crate::lab::{FINALIZER, Lab, MINUTE, SECOND, Site};
 use crate::support::gate::What;
 
 /// When calls of this kind arrived, in seconds after the first of them.
@@ -70,6 +73,29 @@ async fn retry_after_is_honoured_and_counts_as_no_failure() {
     }
     assert_ne!(events[1], events[2], "another cause is another Event");
     assert!(lab.address("web").is_some());
+}
+
+/// Permissions that take effect late, or a token that is being rotated.
+#[tokio::test(start_paused = true)]
+async fn a_credential_that_is_refused_for_seconds_delays_by_seconds() {
+    for status in [401, 403] {
+        let lab = Lab::with_nodes(1).await;
+        lab.serve(1).await;
+        let faults = lab.cloud.faults();
+        faults.always(FaultMatch::any(), Fault::status(status));
+        lab.api.world().delete_service("svc-0");
+        lab.api.world().create_service("web", &json!({}));
+        lab.pass(SECOND * 3).await;
+        for (name, doing) in [("svc-0", "delete"), ("web", "ensure")] {
+            let events = lab.events(name, "SyncLoadBalancerFailed");
+            assert_eq!(events.len(), 1, "{status}: {events:?}");
+            assert!(events[0].contains(doing), "{status}: {events:?}");
+        }
+        lab.cloud.faults().clear();
+        lab.pass(SECOND * 30).await;
+        assert_eq!(lab.api.world().service("svc-0"), None, "{status}");
+        assert!(lab.address("web").is_some(), "{status}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -156,6 +182,34 @@ async fn a_status_that_cannot_be_written_is_reported_and_retried() {
             assert_eq!(lab.cloud.calls().of(Operation::CreateBalancer), 1);
         }
     }
+}
+
+/// A cloud that is configured without load balancers.
+struct WithoutBalancers;
+
+impl CloudProvider for WithoutBalancers {
+    fn name(&self) -> &'static str {
+        "local"
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cloud_that_gets_load_balancers_serves_the_services_that_waited_for_it() {
+    let mut lab = Lab::idle(1, Settings::default(), ServiceSettings::default()).await;
+    let provider = lab.provider_of(&lab.cloud).await;
+    lab.set_sites(vec![Site {
+        name: "local",
+        class: None,
+        provider: Arc::new(WithoutBalancers),
+    }]);
+    lab.start();
+    lab.api.world().create_service("web", &json!({}));
+    lab.pass(MINUTE * 20).await;
+    let events = lab.events("web", "UnsupportedLoadBalancer");
+    assert_eq!(events.len(), 1, "{events:?}");
+    lab.reload(provider);
+    lab.pass(SECOND * 5).await;
+    assert!(lab.address("web").is_some());
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tokio::time::Duration;
 
 use crate::lab::{Lab, MINUTE, SECOND};
+use crate::support::gate::What;
 
 const EXCLUDE: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 
@@ -266,6 +267,22 @@ async fn a_failed_update_is_reported_and_retried_but_not_by_the_next_change_of_n
         "all that came meanwhile"
     );
     assert_eq!(*lab.observed.updates.lock().unwrap(), [true, false]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_balancer_follows_its_nodes_while_its_status_cannot_be_written() {
+    let mut lab = Lab::with_nodes(1).await;
+    lab.serve(1).await;
+    for _ in 0..100 {
+        lab.api.refuse(What::WriteService, 500);
+    }
+    let named =
+        json!({"metadata": {"annotations": {"cloudkeel.dev/lb-hostname": "web.example.com"}}});
+    lab.api.world().change_service("svc-0", &named);
+    lab.pass(MINUTE * 11).await;
+    lab.add_node("late");
+    lab.pass(SECOND * 5).await;
+    assert_eq!(lab.targets("svc-0"), ["late", "node-000"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -154,7 +154,7 @@ impl Story<'_> {
             topology: false,
         };
         let plan = if self.is_initialised() {
-            refresh(&self.node.view, instance, offered, follow)
+            Ok(refresh(&self.node.view, instance, offered, follow))
         } else {
             initialise(&self.node.view, instance, offered)
         };
@@ -168,6 +168,7 @@ impl Story<'_> {
             Some(Ok(plan)) => plan,
         };
         let mut lines = Vec::new();
+        lines.extend(plan.address_problem.as_ref().map(ToString::to_string));
         if let Some(wanted) = &plan.addresses {
             lines.push(format!("addresses: {}", addresses(wanted)));
         }

@@ -8,12 +8,13 @@ use cloudkeel_diagnose::{
 };
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod, Service};
+use k8s_openapi::api::core::v1::{Event, Namespace, Node, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::ListParams;
 use kube::{Api, Client};
 use std::time::Duration;
 
+use super::slim_pod::SlimPod;
 use super::{Request, Scope, pods, read};
 use crate::run::Configuration;
 
@@ -177,7 +178,7 @@ async fn manager_pods(
     request: &Request<'_>,
     namespace: &str,
 ) -> Read<Vec<ManagerPod>> {
-    let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let api: Api<SlimPod> = Api::namespaced(client.clone(), namespace);
     let what = format!("Pods in {namespace}");
     let list = read(&what, api.list(&ListParams::default().match_any())).await?;
     let pods = list.items.iter();

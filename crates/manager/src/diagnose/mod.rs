@@ -7,6 +7,7 @@ mod cluster;
 mod nodes;
 mod pods;
 mod services;
+mod slim_pod;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -3,7 +3,9 @@
 use cloudkeel_api::Registry;
 use cloudkeel_controllers::wellknown::UNINITIALIZED_TAINT;
 use cloudkeel_diagnose::ManagerPod;
-use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodSpec, Toleration};
+use k8s_openapi::api::core::v1::Toleration;
+
+use super::slim_pod::{Container, ContainerStatus, PodSpec, SlimPod};
 
 /// The name of our own program.
 const OURS: &str = "cloudkeel";
@@ -15,18 +17,15 @@ const USUAL_LEASE: &str = "cloud-controller-manager";
 const LEASE_FLAG: &str = "--leader-elect-resource-name=";
 
 /// The Pod, if it looks like a manager.
-pub(super) fn manager_pod(pod: &Pod, registry: &Registry) -> Option<ManagerPod> {
+pub(super) fn manager_pod(pod: &SlimPod, registry: &Registry) -> Option<ManagerPod> {
     let spec = pod.spec.as_ref()?;
     let (program, provider) = program(pod, spec, registry)?;
     let status = pod.status.as_ref();
-    let conditions = status.and_then(|it| it.conditions.as_ref());
-    let conditions = || conditions.into_iter().flatten();
+    let conditions = || status.iter().flat_map(|it| &it.conditions);
     let condition =
-        |kind: &str, value: &str| conditions().find(|it| it.type_ == kind && it.status == value);
-    let containers = status.and_then(|it| it.container_statuses.as_deref());
-    let containers = containers.unwrap_or_default();
-    let tolerations = spec.tolerations.as_deref().unwrap_or_default();
-    let tolerates = |taint: &str| tolerations.iter().any(|it| is_for(it, taint));
+        |kind: &str, value: &str| conditions().find(|it| it.kind == kind && it.status == value);
+    let containers = || status.iter().flat_map(|it| &it.container_statuses);
+    let tolerates = |taint: &str| spec.tolerations.iter().any(|it| is_for(it, taint));
     let first = spec.containers.first();
     Some(ManagerPod {
         namespace: pod.metadata.namespace.clone().unwrap_or_default(),
@@ -40,10 +39,10 @@ pub(super) fn manager_pod(pod: &Pod, registry: &Registry) -> Option<ManagerPod> 
             let reason = it.reason.clone().unwrap_or_default();
             it.message.clone().unwrap_or(reason)
         }),
-        waiting: containers.iter().find_map(waiting),
-        last_failure: containers.iter().find_map(last_failure),
-        restarts: containers.iter().map(|it| it.restart_count).sum(),
-        has_host_network: spec.host_network == Some(true),
+        waiting: containers().find_map(waiting),
+        last_failure: containers().find_map(last_failure),
+        restarts: containers().map(|it| it.restart_count).sum(),
+        has_host_network: spec.host_network,
         tolerates_uninitialized: tolerates(UNINITIALIZED_TAINT),
         tolerates_not_ready: tolerates(NOT_READY_TAINT),
         service_account: spec.service_account_name.clone().unwrap_or_default(),
@@ -52,19 +51,15 @@ pub(super) fn manager_pod(pod: &Pod, registry: &Registry) -> Option<ManagerPod> 
 }
 
 /// Which program a Pod runs, by its images, commands and labels, and the provider that it is for.
-fn program(pod: &Pod, spec: &PodSpec, registry: &Registry) -> Option<(String, Option<String>)> {
+fn program(pod: &SlimPod, spec: &PodSpec, registry: &Registry) -> Option<(String, Option<String>)> {
     let containers = spec.containers.iter();
     let images = containers
         .clone()
         .filter_map(|it| it.image.as_deref())
         .map(image_name);
     let words = containers.flat_map(|it| {
-        let command = it.command.iter().flatten().next();
-        let argument = it.args.iter().flatten().next();
-        command
-            .into_iter()
-            .chain(argument)
-            .map(|word| last_part(word))
+        let words = it.command.first().into_iter().chain(it.args.first());
+        words.map(|word| last_part(word))
     });
     let labels = pod.metadata.labels.as_ref();
     let labels = NAME_LABELS
@@ -133,8 +128,7 @@ fn last_failure(status: &ContainerStatus) -> Option<String> {
 
 /// The lease that a manager needs to write; `None` if it does not elect.
 fn lease(container: &Container) -> Option<String> {
-    let command = container.command.iter().flatten();
-    let words = || command.clone().chain(container.args.iter().flatten());
+    let words = || container.command.iter().chain(&container.args);
     if words().any(|word| word == "--leader-elect=false") {
         return None;
     }
@@ -148,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    fn pod(spec: &serde_json::Value, labels: &serde_json::Value) -> Pod {
+    fn pod(spec: &serde_json::Value, labels: &serde_json::Value) -> SlimPod {
         let pod = json!({"metadata": {"name": "p", "labels": labels}, "spec": spec});
         serde_json::from_value(pod).unwrap()
     }
@@ -190,25 +184,24 @@ mod tests {
 
     #[test]
     fn what_keeps_a_pod_from_running_is_kept() {
-        let mut value = serde_json::to_value(pod(
-            &json!({
+        let value = json!({
+            "metadata": {"name": "p"},
+            "spec": {
                 "hostNetwork": true,
                 "tolerations": [{"operator": "Exists"}],
                 "containers": [{
                     "name": "c", "image": "cloudkeel:1",
                     "args": ["--leader-elect-resource-name=mine"],
                 }],
-            }),
-            &json!({}),
-        ))
-        .unwrap();
-        value["status"] = json!({
-            "phase": "Running",
-            "containerStatuses": [{
-                "name": "c", "image": "i", "imageID": "", "ready": false, "restartCount": 7,
-                "state": {"waiting": {"reason": "CrashLoopBackOff"}},
-                "lastState": {"terminated": {"exitCode": 1, "reason": "Error"}},
-            }],
+            },
+            "status": {
+                "phase": "Running",
+                "containerStatuses": [{
+                    "name": "c", "image": "i", "imageID": "", "ready": false, "restartCount": 7,
+                    "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+                    "lastState": {"terminated": {"exitCode": 1, "reason": "Error"}},
+                }],
+            },
         });
         let pod = serde_json::from_value(value).unwrap();
         let pod = manager_pod(&pod, &Registry::new()).unwrap();

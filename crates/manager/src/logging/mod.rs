@@ -1,6 +1,7 @@
 //! Logging: one line per change of state, as text or JSON, with a level that can be changed while the program runs.
 
 mod level;
+mod one_line;
 
 use std::io::{self, IsTerminal};
 
@@ -10,6 +11,7 @@ use tracing_subscriber::fmt::writer::{BoxMakeWriter, MakeWriterExt};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::{Layer, Registry, reload};
 
+use self::one_line::OneLine;
 pub use level::{VerbosityError, targets_for};
 
 use crate::log_messages::PANIC;
@@ -62,10 +64,18 @@ fn lines(options: &LoggingOptions) -> Box<dyn Layer<Registry> + Send + Sync> {
     } else {
         BoxMakeWriter::new(io::stderr)
     };
-    let layer = tracing_subscriber::fmt::layer().with_writer(writer);
+    let layer = tracing_subscriber::fmt::layer();
     match options.format {
-        LogFormat::Text => layer.with_ansi(io::stderr().is_terminal()).boxed(),
-        LogFormat::Json => layer.json().flatten_event(true).boxed(),
+        LogFormat::Text => {
+            let has_colours = io::stderr().is_terminal();
+            let writer = OneLine {
+                writer,
+                has_colours,
+            };
+            layer.with_writer(writer).with_ansi(has_colours).boxed()
+        }
+        // It escapes what is in strings itself.
+        LogFormat::Json => layer.with_writer(writer).json().flatten_event(true).boxed(),
     }
 }
 

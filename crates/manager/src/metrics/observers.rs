@@ -35,14 +35,10 @@ impl DeletionMetrics {
 }
 
 impl NodeObserver for Metrics {
-    fn taint_removed(&self, since_created: Duration) {
-        let delay = &self.nodes.taint_removal_delay;
-        delay.observe(since_created.as_secs_f64());
-    }
-
-    fn synced(&self, since_created: Duration) {
-        let delay = &self.nodes.initial_sync_delay;
-        delay.observe(since_created.as_secs_f64());
+    fn initialized(&self, since_created: Duration) {
+        let seconds = since_created.as_secs_f64();
+        self.nodes.taint_removal_delay.observe(seconds);
+        self.nodes.initial_sync_delay.observe(seconds);
     }
 }
 

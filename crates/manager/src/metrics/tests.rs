@@ -274,8 +274,7 @@ fn an_election_is_asked_at_every_scrape() {
 #[test]
 fn what_the_node_controllers_report_is_counted() {
     let metrics = metrics();
-    metrics.taint_removed(Duration::from_secs(3));
-    metrics.synced(Duration::from_secs(5));
+    metrics.initialized(Duration::from_secs(3));
     metrics.instance_checked("instance_not_found");
     metrics.node_deleted("fsn");
     metrics.deletions_stopped("fsn", true);
@@ -285,7 +284,7 @@ fn what_the_node_controllers_report_is_counted() {
         &metrics.expose(Format::Plain).unwrap(),
         &[
             "node_controller_cloud_provider_taint_removal_delay_seconds_sum 3.0",
-            "node_controller_initial_node_sync_delay_seconds_sum 5.0",
+            "node_controller_initial_node_sync_delay_seconds_sum 3.0",
             r#"cloud_node_lifecycle_controller_cloud_provider_calls_total{operation="instance_exists",result="instance_not_found"} 1"#,
             r#"cloudkeel_node_deletions_total{cloud="fsn"} 1"#,
             r#"cloudkeel_node_deletions_stopped{cloud="fsn"} 1.0"#,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cloudkeel_api::{Clock, ClusterIdentity, ConfigSource, LoadBalancers, Problems, Registry};
 use cloudkeel_controllers::clouds::Cloud;
-use cloudkeel_controllers::ipam::{self, IpamContext, IpamController, IpamSettings};
+use cloudkeel_controllers::ipam::{self, IpamController, IpamParts, IpamSettings};
 use cloudkeel_controllers::lifecycle::decide::Caution;
 use cloudkeel_controllers::lifecycle::limiter::DeletionLimiter;
 use cloudkeel_controllers::lifecycle::{
@@ -58,6 +58,29 @@ impl ControllerParts<'_> {
             writer.with_patches_only()
         } else {
             writer
+        }
+    }
+
+    fn observer(&self) -> Arc<Metrics> {
+        Arc::new(self.metrics.clone())
+    }
+
+    /// What a controller of Nodes is made of. Its Events and its queue have these names.
+    fn of_nodes<O: ?Sized>(
+        &self,
+        client: Client,
+        source: &'static str,
+        queue: &'static str,
+        observer: Arc<O>,
+    ) -> cloudkeel_controllers::ControllerParts<O> {
+        cloudkeel_controllers::ControllerParts {
+            nodes: Arc::clone(&self.nodes),
+            clouds: self.clouds.to_vec(),
+            writer: self.node_writer(client),
+            events: self.events.sink(source),
+            clock: Arc::clone(&self.clock),
+            observer,
+            queue_observer: self.metrics.queues.observer(queue),
         }
     }
 }
@@ -206,14 +229,9 @@ impl BuiltControllers {
             mask_size_v6: options.mask_size_v6,
             ..IpamSettings::new(parts.options.generic.cluster_cidrs.clone())
         };
-        let context = IpamContext {
-            nodes: Arc::clone(&parts.nodes),
-            writer: parts.node_writer(client),
-            events: parts.events.sink(ipam::EVENT_SOURCE),
-            queue_observer: parts.metrics.queues.observer(ipam::QUEUE_NAME),
-            observer: Arc::new(parts.metrics.clone()),
-        };
-        let controller = IpamController::new(&settings, context)?;
+        let (source, queue) = (ipam::EVENT_SOURCE, ipam::QUEUE_NAME);
+        let ipam_parts: IpamParts = parts.of_nodes(client, source, queue, parts.observer());
+        let controller = IpamController::new(&settings, ipam_parts)?;
         self.node_listeners.push(controller.listener());
         self.controllers.push(Arc::new(controller));
         Ok(())
@@ -231,15 +249,8 @@ impl BuiltControllers {
             },
             seed: parts.seed,
         };
-        let node_parts = NodeParts {
-            nodes: Arc::clone(&parts.nodes),
-            clouds: parts.clouds.to_vec(),
-            writer: parts.node_writer(client),
-            events: parts.events.sink("cloud-node-controller"),
-            clock: Arc::clone(&parts.clock),
-            observer: Arc::new(parts.metrics.clone()),
-            queue_observer: parts.metrics.queues.observer("Nodes"),
-        };
+        let (source, queue) = ("cloud-node-controller", "Nodes");
+        let node_parts: NodeParts = parts.of_nodes(client, source, queue, parts.observer());
         let controller = NodeController::new(node_parts, settings);
         self.node_listeners.push(controller.listener());
         self.controllers.push(controller);
@@ -252,15 +263,8 @@ impl BuiltControllers {
             resync: options.route.resync(&options.gates),
             seed: parts.seed,
         };
-        let route_parts = RouteParts {
-            nodes: Arc::clone(&parts.nodes),
-            clouds: parts.clouds.to_vec(),
-            writer: parts.node_writer(client),
-            events: parts.events.sink(route::EVENT_SOURCE),
-            clock: Arc::clone(&parts.clock),
-            observer: Arc::new(parts.metrics.clone()),
-            queue_observer: parts.metrics.queues.observer(route::QUEUE_NAME),
-        };
+        let (source, queue) = (route::EVENT_SOURCE, route::QUEUE_NAME);
+        let route_parts: RouteParts = parts.of_nodes(client, source, queue, parts.observer());
         let controller = RouteController::new(route_parts, settings);
         self.node_listeners.push(controller.listener());
         self.controllers.push(controller);
@@ -281,19 +285,11 @@ impl BuiltControllers {
                 DELETION_BURST_SHARE,
                 options.deletion.interval,
             ),
-            ..LifecycleSettings::default()
         };
         let heartbeats = LeaseHeartbeats::new(parts.reader.clone(), client.clone());
-        let lifecycle_parts = LifecycleParts {
-            nodes: Arc::clone(&parts.nodes),
-            clouds: parts.clouds.to_vec(),
-            writer: parts.node_writer(client),
-            events: parts.events.sink("cloud-node-lifecycle-controller"),
-            clock: Arc::clone(&parts.clock),
-            observer: Arc::new(parts.metrics.clone()),
-            queue_observer: parts.metrics.queues.observer("NodeLifecycle"),
-        };
-        let heartbeats = Arc::new(heartbeats);
+        let (source, queue) = ("cloud-node-lifecycle-controller", "NodeLifecycle");
+        let lifecycle_parts: LifecycleParts =
+            parts.of_nodes(client, source, queue, parts.observer());
         let controller = LifecycleController::new(lifecycle_parts, heartbeats, settings);
         self.node_listeners.push(controller.listener());
         self.controllers.push(controller);

@@ -294,6 +294,13 @@ impl ActualBalancer {
     }
 
     /// An error with what differs from the ports and targets of a desired state, if anything does.
+    /// The ports on which it listens, in their order.
+    pub(super) fn ports(&self) -> Vec<u16> {
+        let mut ports: Vec<u16> = self.listeners.iter().map(|it| it.port).collect();
+        ports.sort_unstable();
+        ports
+    }
+
     pub(super) fn check_matches(&self, spec: &LoadBalancerSpec) -> Result<(), String> {
         let have: BTreeSet<_> = self.listeners.iter().map(port_of).collect();
         let wanted = |listener: &Listener| wanted_port(listener, self.passes_through);

@@ -13,6 +13,20 @@ pub struct ListenerKey {
     pub port: u16,
 }
 
+impl ListenerKey {
+    /// Of what listens for connections.
+    pub const fn tcp(port: u16) -> Self {
+        let protocol = Protocol::Tcp;
+        Self { protocol, port }
+    }
+
+    /// Of what listens for datagrams.
+    pub const fn udp(port: u16) -> Self {
+        let protocol = Protocol::Udp;
+        Self { protocol, port }
+    }
+}
+
 impl fmt::Display for ListenerKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.port, self.protocol)

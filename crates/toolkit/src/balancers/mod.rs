@@ -1,5 +1,6 @@
 //! Load balancers: which Service they belong to, how they are found, and which listeners and targets they get.
 
+mod extra_tags;
 mod finder;
 mod listeners;
 mod owner_labels;
@@ -10,12 +11,14 @@ mod parts;
 mod shared_list;
 mod sharing;
 mod tagged;
+mod tags;
 mod targets;
 
 use cloudkeel_api::{
     AnnotationKey, BalancerRef, CloudError, ErrorKind, Failures, Ingress, IpMode, LoadBalancerSpec,
 };
 
+pub use self::extra_tags::ExtraTags;
 pub use self::finder::BalancerFinder;
 pub use self::listeners::{
     HasListenerKey, ListenerChange, ListenerDiff, ListenerKey, diff_listeners,
@@ -25,8 +28,12 @@ pub use self::owner_tag::OwnerTag;
 pub use self::owner_text::OwnerText;
 pub use self::ownership::{Candidates, Classified, CloudBalancer, Namesakes, Owner};
 pub use self::shared_list::{PendingLookups, SharedList};
-pub use self::sharing::{SHARED_LABEL, ShareableBalancer, Sharing, check_unchanged, labels_of_new};
+pub use self::sharing::{
+    SHARED_LABEL, SHARED_TAG, ShareableBalancer, Sharing, check_unchanged, labels_of_new,
+    silent_spec,
+};
 pub use self::tagged::{TaggedBalancer, TaggedBalancers};
+pub use self::tags::{TagApi, TagStep, TagSync};
 pub use self::targets::{
     Capacity, DesiredTarget, DesiredTargets, TargetChange, TargetDiff, address_of, instance_of,
     internal_ip,

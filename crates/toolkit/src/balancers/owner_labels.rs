@@ -143,10 +143,22 @@ impl OwnerLabels {
 
     /// A load balancer with the cluster's label, for finding left-overs.
     pub fn owned<B: CloudBalancer>(&self, balancer: &B, labels: &Labels) -> OwnedResource {
+        let (id, name) = (balancer.id(), balancer.name());
+        self.owned_as(ResourceKind::LoadBalancer, id, name, labels)
+    }
+
+    /// Something else with the cluster's label.
+    pub fn owned_as(
+        &self,
+        kind: ResourceKind,
+        id: impl ToString,
+        name: &str,
+        labels: &Labels,
+    ) -> OwnedResource {
         OwnedResource {
-            kind: ResourceKind::LoadBalancer,
-            id: balancer.id(),
-            name: balancer.name().to_owned(),
+            kind,
+            id: id.to_string(),
+            name: name.to_owned(),
             service: self.service(labels),
         }
     }

@@ -2,6 +2,7 @@
 
 use cloudkeel_api::BalancerRef;
 
+use super::sharing::tagged_as_shared;
 use super::{Labels, OwnerLabels, ServiceLabel};
 
 /// The parts of the tag, in their order.
@@ -53,7 +54,8 @@ impl OwnerTag {
     }
 
     /// The tags that a balancer of this Service should have, and those that it has. What is tagged stays tagged. A new one gets
-    /// its owner's tag, as does one that is adopted. `others` are the tags of all balancers of this cluster.
+    /// its owner's tag, as does one that is adopted. `others` are the tags of all balancers of this cluster. One that is shared
+    /// with other clients is tagged so.
     pub fn tags(
         &self,
         present: Option<&[String]>,
@@ -69,6 +71,7 @@ impl OwnerTag {
         let missing = others.iter().filter(|tag| !tags.contains(tag));
         let missing: Vec<_> = missing.cloned().collect();
         tags.extend(missing);
+        tagged_as_shared(balancer_ref, &mut tags);
         tags
     }
 

@@ -1,7 +1,12 @@
 //! Which Service does a balancer belong to, and is one adopted, or a new one created? The rules are the same for every
 //! cloud, whether it keeps owner labels or tags. Pure.
 
-use cloudkeel_api::{BalancerRef, CloudError, DesiredState, ErrorKind, names};
+use std::net::IpAddr;
+
+use cloudkeel_api::{
+    AnnotationKey, BalancerRef, CloudError, DesiredState, ErrorKind, Ingress, OtherService,
+    ServiceRef, names,
+};
 
 const OPERATION: &str = "observe load balancer";
 
@@ -21,11 +26,29 @@ pub trait CloudBalancer {
     /// What the cloud calls it.
     const NOUN: &'static str = "load balancer";
 
+    /// The annotation, if there is one, with which a Service leaves its balancer to others.
+    const DISOWNED_BY: Option<&'static str> = None;
+
     /// The cloud's ID.
     fn id(&self) -> String;
 
     /// Its name.
     fn name(&self) -> &str;
+
+    /// Where clients find it. None until it has one, or where the cloud does not say.
+    fn addresses(&self) -> Vec<IpAddr> {
+        Vec::new()
+    }
+
+    /// The UID of the Service in its owner labels.
+    fn service_uid(&self) -> Option<&str> {
+        None
+    }
+
+    /// Whether its name says that it was made for a Service.
+    fn is_named_for(&self, service: &ServiceRef) -> bool {
+        self.name() == service.default_balancer_name()
+    }
 
     /// Its noun, ID and name, for people.
     fn in_words(&self) -> String {
@@ -170,6 +193,10 @@ impl<B: CloudBalancer> Candidates<B> {
         namesakes: Namesakes,
         owner_of: impl Fn(&B) -> Owner,
     ) -> Result<Classified<B>, CloudError> {
+        let owner_of = |balancer: &B| match owner_of(balancer) {
+            Owner::Unowned => owner_of_unlabelled(balancer, balancer_ref),
+            owner => owner,
+        };
         if let Some((balancer, who)) = self.labelled.iter().find_map(|b| match owner_of(b) {
             Owner::Other(who) => Some((b, who)),
             Owner::Us | Owner::Unowned => None,
@@ -224,9 +251,48 @@ fn adopt_by_name<B: CloudBalancer>(
     if found.len() > 1 {
         return Err(which_one(balancer_ref, &found));
     }
-    Ok(found
-        .pop()
-        .map_or_else(Classified::default, Classified::adoptable))
+    match found.pop() {
+        None => Ok(Classified::default()),
+        Some(balancer) => match owner_of_unlabelled(&balancer, balancer_ref) {
+            Owner::Other(who) => Err(not_ours(&balancer, &who)),
+            Owner::Us | Owner::Unowned => Ok(Classified::adoptable(balancer)),
+        },
+    }
+}
+
+/// Whose a balancer is that has no owner labels, or whose labels do not count: a person who may write one Service must not
+/// take the balancer of another with it.
+pub(super) fn owner_of_unlabelled<B: CloudBalancer>(
+    balancer: &B,
+    balancer_ref: &BalancerRef,
+) -> Owner {
+    if balancer.is_named_for(&balancer_ref.service) {
+        return Owner::Unowned;
+    }
+    let places: Vec<_> = balancer
+        .addresses()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let publishes = |ingress: &[Ingress]| ingress.iter().any(|at| places.contains(&at.place()));
+    let has_left_it = |other: OtherService<'_>| {
+        B::DISOWNED_BY.is_some_and(|key| {
+            let key = AnnotationKey::<bool>::new(key, "");
+            key.readable(other.annotations) == Some(true)
+        })
+    };
+    let other = balancer_ref.others.find(|other| {
+        let is_its_uid = |uid: &str| uid == other.service.uid;
+        let has_it = publishes(other.ingress)
+            || balancer.is_named_for(other.service)
+            || balancer.service_uid().is_some_and(is_its_uid);
+        has_it && !has_left_it(other)
+    });
+    other.map_or(Owner::Unowned, |service| {
+        Owner::Other(format!(
+            "Service {service}, which has its address or its name"
+        ))
+    })
 }
 
 fn take_on_request<B: CloudBalancer>(

@@ -1,8 +1,9 @@
 //! Whether other clients have listeners and targets on a balancer too, and what follows from that. Pure.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use cloudkeel_api::{BalancerRef, CloudError, Failures, Report, names};
+use cloudkeel_api::{BalancerRef, CloudError, Failures, LoadBalancerSpec, Report, names};
 
 use super::parts::{Parts, SharedParts, forget_parts};
 use super::{
@@ -12,13 +13,16 @@ use super::{
 /// The label of a balancer on which other clients have listeners and targets.
 pub const SHARED_LABEL: &str = "cloudkeel.dev/shared";
 
+/// The same where balancers have tags, which have no values and no slashes.
+pub const SHARED_TAG: &str = "cloudkeel-shared";
+
 /// A balancer of which listeners and targets may be another client's.
 pub trait ShareableBalancer: CloudBalancer {
     /// What names a target.
     type Target: Display;
 
-    /// All labels.
-    fn labels(&self) -> &Labels;
+    /// Whether a label or tag says that it is shared.
+    fn is_marked_shared(&self) -> bool;
 
     /// What its listeners listen on.
     fn listener_keys(&self) -> impl Iterator<Item = ListenerKey>;
@@ -54,7 +58,7 @@ impl Sharing {
         listeners: impl IntoIterator<Item = ListenerKey>,
         targets: impl IntoIterator<Item: Display>,
     ) -> Result<Self, CloudError> {
-        if !is_shared(balancer_ref, balancer.labels()) {
+        if !is_shared(balancer_ref, balancer.is_marked_shared()) {
             return Ok(Self(None));
         }
         let (want, have) = (Parts::of(listeners, targets), Parts::of_balancer(balancer));
@@ -73,7 +77,7 @@ impl Sharing {
 
     /// Of one balancer whose Service goes.
     pub fn leaving<B: ShareableBalancer>(balancer_ref: &BalancerRef, balancer: &B) -> Self {
-        if !is_shared(balancer_ref, balancer.labels()) {
+        if !is_shared(balancer_ref, balancer.is_marked_shared()) {
             return Self(None);
         }
         let (id, have) = (balancer.id(), Parts::of_balancer(balancer));
@@ -111,6 +115,28 @@ impl Sharing {
         diff_listeners(desired, present, limit, keeps, is_met)
     }
 
+    /// All listeners that the balancer should have, where a change replaces all of them: those of other clients as they are,
+    /// and these, except on ports where another client listens.
+    pub fn with_foreign_listeners<L: HasListenerKey + Clone>(
+        &self,
+        desired: &[L],
+        present: &[L],
+    ) -> Vec<L> {
+        let foreign = present.iter().filter(|it| self.is_foreign_listener(*it));
+        let own = desired.iter().filter(|it| !self.is_foreign_listener(*it));
+        foreign.chain(own).cloned().collect()
+    }
+
+    /// The same for targets.
+    pub fn with_foreign_targets<T: Display + Ord + Clone>(
+        &self,
+        desired: &BTreeSet<T>,
+        present: &BTreeSet<T>,
+    ) -> BTreeSet<T> {
+        let foreign = present.iter().filter(|it| self.is_foreign_target(*it));
+        foreign.chain(desired).cloned().collect()
+    }
+
     /// Whether the balancer stays when its Service goes: it was not made for it, or other clients have something on it.
     pub fn outlives_service(&self) -> bool {
         self.0.as_ref().is_some_and(|parts| !parts.is_deleted())
@@ -142,9 +168,19 @@ impl Sharing {
 
 /// The labels of a new balancer before its owner's: whether the Service says that it is shared.
 pub fn labels_of_new(balancer_ref: &BalancerRef) -> Labels {
-    let none = Labels::new();
-    let is_shared = is_shared(balancer_ref, &none);
-    labelled_as_shared(none, is_shared)
+    labelled_as_shared(Labels::new(), is_shared(balancer_ref, false))
+}
+
+/// What the same Service asks for if it says nothing: what differs from that is what it asks for itself.
+pub fn silent_spec(spec: &LoadBalancerSpec) -> LoadBalancerSpec {
+    let BalancerRef {
+        cluster, service, ..
+    } = &spec.balancer_ref;
+    LoadBalancerSpec {
+        listeners: spec.listeners.clone(),
+        targets: spec.targets.clone(),
+        ..LoadBalancerSpec::plain(BalancerRef::of(cluster.clone(), service.clone()))
+    }
 }
 
 /// A shared balancer is not changed as a whole: what the Service asks of it, and whether that is something else, has to be so
@@ -167,11 +203,22 @@ pub fn check_unchanged<B: CloudBalancer>(
     Err(CloudError::invalid("plan load balancer", message))
 }
 
-/// As the Service says, else as the label says. A value that cannot be read leaves everything foreign alone.
-fn is_shared(balancer_ref: &BalancerRef, labels: &Labels) -> bool {
+/// The tags of a balancer with the one that says whether it is shared.
+pub(super) fn tagged_as_shared(balancer_ref: &BalancerRef, tags: &mut Vec<String>) {
+    let is_mark = |tag: &String| tag == SHARED_TAG;
+    let is_marked = tags.iter().any(is_mark);
+    match (is_shared(balancer_ref, is_marked), is_marked) {
+        (true, false) => tags.push(SHARED_TAG.to_owned()),
+        (false, true) => tags.retain(|tag| !is_mark(tag)),
+        _ => {}
+    }
+}
+
+/// As the Service says, else as the balancer is marked. A value that cannot be read leaves everything foreign alone.
+fn is_shared(balancer_ref: &BalancerRef, is_marked: bool) -> bool {
     match names::LB_EXCLUSIVE.get(&balancer_ref.annotations) {
         Ok(Some(is_exclusive)) => !is_exclusive,
-        Ok(None) => labels.contains_key(SHARED_LABEL),
+        Ok(None) => is_marked,
         Err(_) => true,
     }
 }

@@ -1,11 +1,10 @@
 //! Balancers of a JSON API that are found in one list, and carry their owner in a tag.
 
-use std::net::IpAddr;
-
 use cloudkeel_api::{
     BalancerRef, CloudError, DesiredState, OwnedResource, Priority, ServiceFacts, ServiceRef,
 };
 
+use super::ownership::owner_of_unlabelled;
 use super::{Classified, CloudBalancer, Labels, Owner, OwnerTag, is_referenced};
 use crate::{Resource, RestApi, SharedRead};
 
@@ -13,9 +12,6 @@ use crate::{Resource, RestApi, SharedRead};
 pub trait TaggedBalancer: CloudBalancer + Resource<Id = String> + Clone + Send + Sync {
     /// Its tags.
     fn tags(&self) -> &[String];
-
-    /// Where clients find it.
-    fn addresses(&self) -> Vec<IpAddr>;
 }
 
 /// The balancers of a cloud that looks them up neither by tag nor by name. One without an owner tag, as a Go CCM makes it, is
@@ -33,6 +29,16 @@ pub struct TaggedBalancers<B> {
 }
 
 impl<B: TaggedBalancer> TaggedBalancers<B> {
+    /// Those of an account, as the cluster with this UID sees them.
+    pub fn new(tag: OwnerTag, id_annotation: &'static str, cluster: Option<String>) -> Self {
+        Self {
+            tag,
+            id_annotation,
+            cluster,
+            list: SharedRead::default(),
+        }
+    }
+
     fn labels(&self, balancer: &B) -> Labels {
         self.tag.labels(balancer.tags())
     }
@@ -42,7 +48,12 @@ impl<B: TaggedBalancer> TaggedBalancers<B> {
         let cluster = self.cluster.as_deref();
         let labels = self.labels(balancer);
         match OwnerTag::LABELS.owner(&labels, balancer_ref, cluster) {
-            Owner::Unowned if self.is_referenced(balancer, balancer_ref) => Owner::Us,
+            Owner::Unowned if self.is_referenced(balancer, balancer_ref) => {
+                match owner_of_unlabelled(balancer, balancer_ref) {
+                    Owner::Unowned => Owner::Us,
+                    owner => owner,
+                }
+            }
             owner => owner,
         }
     }
@@ -58,15 +69,15 @@ impl<B: TaggedBalancer> TaggedBalancers<B> {
         OwnerTag::LABELS.is_labelled(&self.labels(balancer), service)
     }
 
-    /// Whether a Service points at a balancer by its ID, or else it was created for the Service, by its tag or by its default
-    /// name.
+    /// Whether a balancer is a Service's by its tag. Without one, whether the Service points at it by its ID, or else whether it
+    /// has the Service's default name.
     pub fn is_of(&self, balancer: &B, service: &ServiceFacts) -> bool {
+        if self.tag.among(balancer.tags()).is_some() {
+            return self.is_labelled(balancer, &service.service);
+        }
         match id_among(&service.annotations, self.id_annotation) {
             Some(id) => *id == CloudBalancer::id(balancer),
-            None => {
-                self.is_labelled(balancer, &service.service)
-                    || balancer.name() == service.service.default_balancer_name()
-            }
+            None => balancer.name() == service.service.default_balancer_name(),
         }
     }
 

@@ -59,9 +59,7 @@ pub(super) fn address(field: &str, text: &str) -> Result<Ipv4Addr, Refusal> {
 
 /// Reads an IPv4 network in a field.
 pub(super) fn range(field: &str, text: &str) -> Result<Ipv4Net, Refusal> {
-    let range = text
-        .parse::<Ipv4Net>()
-        .ok()
-        .filter(|range| range.trunc() == *range);
+    let range = text.parse::<Ipv4Net>().ok();
+    let range = range.filter(|range| range.trunc() == *range);
     range.ok_or_else(|| Refusal::invalid(field, format!("{text:?} is not an IPv4 network")))
 }

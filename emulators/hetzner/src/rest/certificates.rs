@@ -1,5 +1,6 @@
 //! New certificates.
 
+use cloudkeel_emulation::history::View;
 use cloudkeel_emulation::jobs::RunsJobs as _;
 use cloudkeel_emulation::list::Labels;
 use cloudkeel_emulation::{Answer, Call};
@@ -61,10 +62,8 @@ impl ProjectContext<'_> {
             let pem = new.certificate.unwrap_or_default();
             let (issued, domains) = read_certificate(&pem)
                 .ok_or_else(|| Refusal::invalid("certificate", "is not a certificate in PEM"))?;
-            if !new
-                .private_key
-                .is_some_and(|key| key.contains("PRIVATE KEY"))
-            {
+            let key = new.private_key.unwrap_or_default();
+            if !key.contains("PRIVATE KEY") {
                 let message = "is not a private key in PEM";
                 return Err(Refusal::invalid("private_key", message));
             }
@@ -80,6 +79,17 @@ impl ProjectContext<'_> {
             "action": action,
         });
         Ok(Answer::json(StatusCode::CREATED, &body))
+    }
+
+    /// One that a balancer uses stays.
+    pub(super) fn delete_certificate(&mut self, call: &Call<Operation>) -> Result<Answer, Refusal> {
+        let id = self.find::<Certificate>(call)?.id;
+        let mut balancers = self.project.balancers.values(View::Now);
+        if balancers.any(|balancer| balancer.certificates().contains(&id)) {
+            return Err(Refusal::new("conflict", "the certificate is in use"));
+        }
+        self.project.certificates.remove(&id, self.now);
+        Ok(Answer::empty(StatusCode::NO_CONTENT))
     }
 
     /// Issuing takes its own time, and can fail for its own reasons.

@@ -64,6 +64,7 @@ pub(crate) fn perform(
         }
         Operation::AddRoute | Operation::DeleteRoute => context.change_routes(call),
         Operation::CreateCertificate => context.create_certificate(call),
+        Operation::DeleteCertificate => context.delete_certificate(call),
         _ => context.change_balancer(call),
     }
 }

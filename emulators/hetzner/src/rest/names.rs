@@ -28,9 +28,8 @@ pub(crate) fn check_free<T: Listed>(
         return Err(Refusal::invalid("name", "must not be empty"));
     }
     let own = own.map(|id| json!(id));
-    let mut others = table
-        .values(View::Now)
-        .filter(|other| other.field("id") != own);
+    let others = table.values(View::Now);
+    let mut others = others.filter(|other| other.field("id") != own);
     if others.any(|other| other.field("name") == Some(json!(name))) {
         return Err(Refusal::not_unique("name"));
     }

@@ -35,9 +35,8 @@ impl ProjectContext<'_> {
         };
         let protocol = text_at(&request, "/protocol").unwrap_or_default();
         let health_protocol = if protocol == "tcp" { "tcp" } else { "http" };
-        let port = request
-            .get("destination_port")
-            .filter(|port| !port.is_null());
+        let port = request.get("destination_port");
+        let port = port.filter(|port| !port.is_null());
         let base = json!({
             "protocol": protocol,
             "listen_port": listen_port,
@@ -105,10 +104,9 @@ impl ProjectContext<'_> {
         kind: &LoadBalancerType,
     ) -> Result<(), Refusal> {
         let mine = service.http.iter().flat_map(|http| &http.certificates);
-        let mut unknown = mine
-            .clone()
-            .filter(|id| self.project.certificates.get(*id).is_none());
-        if let Some(id) = unknown.next() {
+        let known = &self.project.certificates;
+        let mut all = mine.clone();
+        if let Some(id) = all.find(|id| known.get(*id).is_none()) {
             return Err(Refusal::not_found("certificate", id));
         }
         if service.protocol == "https" && mine.clone().next().is_none() {
@@ -137,23 +135,18 @@ impl LoadBalancer {
 
     /// The certificates of all its services.
     pub(super) fn certificates(&self) -> BTreeSet<u64> {
-        let https = self
-            .services
-            .iter()
-            .filter_map(|service| service.http.as_ref());
-        https
-            .flat_map(|http| http.certificates.iter().copied())
-            .collect()
+        let services = self.services.iter();
+        let https = services.filter_map(|service| service.http.as_ref());
+        let ids = https.flat_map(|http| &http.certificates);
+        ids.copied().collect()
     }
 }
 
 /// A service as a request changes it. What the request does not say is as before, or the default.
 fn merged(mut base: Value, request: Value) -> Result<Service, Refusal> {
     let protocol = |path| text_at(&request, path).or_else(|| text_at(&base, path));
-    let (is_tcp, is_checked_by_tcp) = (
-        protocol("/protocol") == Some("tcp"),
-        protocol("/health_check/protocol") == Some("tcp"),
-    );
+    let is_tcp = protocol("/protocol") == Some("tcp");
+    let is_checked_by_tcp = protocol("/health_check/protocol") == Some("tcp");
     let http = json!({
         "cookie_name": "HCLBSTICKY", "cookie_lifetime": 300, "certificates": [],
         "redirect_http": false, "sticky_sessions": false, "timeout_idle": 60,

@@ -63,9 +63,8 @@ impl ProjectContext<'_> {
             };
             // A server that was removed meanwhile takes its target with it.
             if exists {
-                project
-                    .balancers
-                    .edit(&id, at, |balancer| balancer.targets.push(target));
+                let balancers = &mut project.balancers;
+                balancers.edit(&id, at, |balancer| balancer.targets.push(target));
             }
         }))
     }
@@ -125,9 +124,8 @@ impl ProjectContext<'_> {
 
     fn check_private_ip(&self, balancer: &LoadBalancer, ip: Ipv4Addr) -> Result<(), Refusal> {
         check_attached(balancer, true)?;
-        let network = balancer
-            .private_net
-            .and_then(|(id, _)| self.project.networks.get(&id));
+        let network = balancer.private_net;
+        let network = network.and_then(|(id, _)| self.project.networks.get(&id));
         let subnets = network.iter().flat_map(|network| &network.subnets);
         let mut vswitches = subnets.filter(|subnet| subnet.kind == "vswitch").peekable();
         if vswitches.peek().is_none() {

@@ -115,3 +115,24 @@ async fn an_uploaded_certificate_is_read() {
         );
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_certificate_is_deleted_only_if_no_balancer_uses_it() {
+    let (_, rest) = lab(0);
+    let made = rest.post("/v1/certificates", managed("c")).await;
+    let id = made.body["certificate"]["id"].as_u64().unwrap();
+    tokio::time::advance(SECOND * 90).await;
+    let balancer = json!({
+        "name": "b", "load_balancer_type": "lb11", "location": "fsn1",
+        "services": [{"protocol": "https", "http": {"certificates": [id]}}],
+    });
+    let balancer = rest.post("/v1/load_balancers", balancer).await;
+    let balancer = balancer.body["load_balancer"]["id"].as_u64().unwrap();
+    let path = format!("/v1/certificates/{id}");
+    assert_eq!(rest.delete(&path).await.said(), (409, "conflict"));
+    tokio::time::advance(SECOND * 90).await;
+    let gone = rest.delete(&format!("/v1/load_balancers/{balancer}")).await;
+    assert_eq!(gone.status, 204, "{gone:?}");
+    assert_eq!(rest.delete(&path).await.status, 204);
+    assert_eq!(rest.delete(&path).await.said(), (404, "not_found"));
+}

@@ -167,9 +167,8 @@ impl Desired {
         let options = &spec.options;
         let mut reader = AnnotationReader::new(&balancer_ref.annotations, Part::Itself);
         let internal = reader.text(&key::INTERNAL).map(|text| text != "false");
-        let extra_tags = reader.text(&key::ADDITIONAL_TAGS).unwrap_or_default();
-        let mut tags = facts.cluster.of_service(&balancer_ref.service);
-        tags.extend(key::tag_pairs(&extra_tags));
+        let mut tags = reader.get(&key::ADDITIONAL_TAGS).unwrap_or_default().0;
+        tags.extend(facts.cluster.of_service(&balancer_ref.service));
         let subnets = reader.get(&key::SUBNETS).unwrap_or_default();
         let eips = reader.get(&key::EIP_ALLOCATIONS).unwrap_or_default();
         let private_ips = reader.get(&key::PRIVATE_IPV4).unwrap_or_default();

@@ -549,3 +549,26 @@ fn a_group_of_its_own_has_the_additional_tags_as_the_go_ccm_gives_them() {
         assert!(!create.contains(SERVICE), "{kind}: {create}");
     }
 }
+
+#[test]
+fn tags_that_say_whose_a_balancer_is_cannot_be_asked_for() {
+    let forged = [
+        "team=web,kubernetes.io/service-name=b/shop",
+        "kubernetes.io/cluster/y=owned",
+        "kubernetes.io/cluster/x=shared",
+        "KubernetesCluster=y",
+    ];
+    for (kind, forged) in ["classic", "nlb"]
+        .iter()
+        .flat_map(|kind| forged.map(|it| (kind, it)))
+    {
+        let spec = service(&[("type", kind), ("additional-resource-tags", forged)]);
+        let desired = Desired::of(&spec, &facts()).unwrap();
+        let expected = facts().cluster.of_service(&spec.balancer_ref.service);
+        assert_eq!(desired.tags, expected, "{kind}");
+        let wrong = format!("{:?}", desired.wrong);
+        for part in ["additional-resource-tags", "expected tags other than"] {
+            assert!(wrong.contains(part), "{kind}: {wrong}");
+        }
+    }
+}

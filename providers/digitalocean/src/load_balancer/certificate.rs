@@ -5,8 +5,10 @@ use std::time::Duration;
 use cloudkeel_api::{CloudError, LoadBalancerSpec, Priority};
 use cloudkeel_toolkit::SharedRead;
 
+use super::Facts;
 use crate::annotations::{CERTIFICATE_ID, CERTIFICATE_NAME};
 use crate::client::Api;
+use crate::config::BalancerType;
 use crate::wire::{Certificate, LoadBalancer};
 
 /// How long a list of certificates serves.
@@ -18,15 +20,19 @@ const LETS_ENCRYPT: &str = "lets_encrypt";
 pub(crate) struct Certificates(SharedRead<Vec<Certificate>>);
 
 impl Certificates {
-    /// The ID of the certificate that a Service asks for, if it asks for one. [`Invalid`](cloudkeel_api::ErrorKind::Invalid)
+    /// The ID of the certificate that a Service asks for, if it asks for one and its load balancer ends TLS. [`Invalid`](cloudkeel_api::ErrorKind::Invalid)
     /// if there is none of its name.
     pub(crate) async fn find(
         &self,
         api: &Api,
+        facts: &Facts,
         spec: &LoadBalancerSpec,
         have: Option<&LoadBalancer>,
     ) -> Result<Option<String>, CloudError> {
         let annotations = &spec.balancer_ref.annotations;
+        if facts.kind(annotations, have) == BalancerType::Network {
+            return Ok(None);
+        }
         let asked = |key: &str| annotations.get(key).filter(|text| !text.is_empty());
         if let Some(id) = asked(CERTIFICATE_ID.name()) {
             return renewed(api, id, have).await.map(Some);

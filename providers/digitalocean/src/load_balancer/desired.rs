@@ -1,7 +1,13 @@
 //! What a Service asks for: its annotations, else the neutral options, else the defaults. Pure.
 
-use cloudkeel_api::{Algorithm, CloudError, IpFamily, KeyValue as _, LoadBalancerSpec, names};
-use cloudkeel_toolkit::{AnnotationReader, DesiredTargets, named_balancer};
+use std::collections::BTreeSet;
+
+use cloudkeel_api::{
+    Algorithm, CloudError, Failures, IpFamily, KeyValue as _, LoadBalancerSpec, names,
+};
+use cloudkeel_toolkit::{
+    AnnotationReader, DesiredTargets, Sharing, check_unchanged, named_balancer, silent_spec,
+};
 
 use super::nodes::{StackCount, resolve};
 use super::owner::TAG;
@@ -10,8 +16,8 @@ use crate::annotations as key;
 use crate::annotations::{Network, NetworkStack, SizeSlug};
 use crate::config::BalancerType;
 use crate::wire::{
-    BalancerRequest, BalancerSettings, ClientRules, ForwardingRule, LoadBalancer, StickySessions,
-    units,
+    BalancerRequest, BalancerSettings, ClientRules, ForwardingRule, LoadBalancer, PORTS,
+    StickySessions, units,
 };
 
 pub(super) type Reader<'a> = AnnotationReader<'a, ()>;
@@ -26,9 +32,9 @@ pub(crate) struct Desired {
     pub(super) hostname: Option<String>,
     pub(super) targets: DesiredTargets<u64>,
     /// What cannot be as it is asked for. Nothing but targets is changed until it is mended.
-    pub(super) problems: Vec<String>,
+    pub(super) problems: Vec<Failures>,
     /// What is asked for and cannot change any more.
-    pub(super) fixed: Vec<String>,
+    pub(super) fixed: Vec<Failures>,
     /// What is asked for and cannot be done, in words.
     pub(super) unsupported: Vec<String>,
 }
@@ -57,9 +63,10 @@ impl Desired {
         // The annotation of an existing one is written back.
         let kind = BalancerType::parse(&now.kind);
         let kind = kind.unwrap_or_else(|_| reader.get(&key::TYPE).unwrap_or(facts.default_type));
-        let network = reader.get(&key::NETWORK);
-        let network = network.or(spec.options.internal.map(Network::of));
-        let (targets, count) = resolve(spec, kind, network);
+        let asked = reader.get(&key::NETWORK);
+        let asked = asked.or(spec.options.internal.map(Network::of));
+        let network = reader.keep(&key::NETWORK, asked, Network::External, &now.network);
+        let (targets, count) = resolve(spec, kind, &network);
         if count.unreachable > 0 && count.unreachable == spec.targets.len() {
             let why = targets.unresolved.values().next().cloned();
             let problem = "no Node can be a target: of the first, ".to_owned();
@@ -68,20 +75,21 @@ impl Desired {
         let (size, size_unit) = size(&mut reader, spec);
         let hostname = reader.text(&key::HOSTNAME).map(|name| name.to_lowercase());
         let ip = reader.trimmed(&key::IP);
+        let ip = ip.or_else(|| spec.address.map(|ip| ip.to_string()));
         let tags = have.map(|have| have.settings.tags.as_slice());
         let cluster = facts.cluster.as_deref();
         let request = BalancerRequest {
-            region: facts.region.clone(),
-            algorithm: algorithm(&mut reader, spec),
+            region: Some(facts.region.clone()),
             size: size.map(|slug| slug.as_str().to_owned()),
             size_unit,
-            ip: ip.or_else(|| spec.address.map(|ip| ip.to_string())),
+            ip: ip.filter(|_| have.is_none()),
             validate_only: None,
             settings: BalancerSettings {
                 name: named_balancer(spec, &key::NAME),
                 kind: kind.as_str().to_owned(),
-                network_stack: stack(&mut reader, spec, kind, network, count, &now.network_stack),
-                network: reader.keep(&key::NETWORK, network, Network::External, &now.network),
+                network_stack: stack(&mut reader, spec, kind, &network, count, &now.network_stack),
+                network,
+                algorithm: Some(algorithm(&mut reader, spec)),
                 forwarding_rules: rules::of(spec, kind, certificate, &mut reader),
                 health_check: health::of(spec, &mut reader),
                 sticky_sessions: sticky(&mut reader),
@@ -106,34 +114,46 @@ impl Desired {
             targets,
             fixed: std::mem::take(&mut reader.fixed),
             unsupported: std::mem::take(&mut reader.unsupported),
-            problems: reader.into_problems(),
+            problems: reader.into_failures(),
         }
+    }
+
+    /// Where other clients use the load balancer too, all that changes are ports and droplets of the Service. What else it
+    /// asks for itself has to be so already.
+    pub(super) fn share(
+        &mut self,
+        spec: &LoadBalancerSpec,
+        facts: &Facts,
+        have: &LoadBalancer,
+        sharing: &Sharing,
+    ) -> Result<(), CloudError> {
+        let silent = Self::of(&silent_spec(spec), facts, Some(have), None);
+        let own = self.request.settings.clone();
+        let other = own.differing(&have.settings);
+        let asked = own.differing(&silent.request.settings).into_iter();
+        let asked = asked.filter(|what| *what != PORTS && other.contains(what));
+        let size = (![silent.units, have.units()].contains(&self.units)).then_some("size");
+        // Droplets chosen by a tag take no others.
+        let tag = (!have.tag.is_empty()).then_some("tag of droplets");
+        let refused = asked.chain(size).chain(tag).map(|what| (what, true));
+        check_unchanged(have, &refused.collect::<Vec<_>>())?;
+        let now = &have.settings;
+        let rules = sharing.with_foreign_listeners(&own.forwarding_rules, &now.forwarding_rules);
+        self.units = have.units();
+        self.request.settings = BalancerSettings {
+            forwarding_rules: rules,
+            droplet_ids: sharing.with_foreign_targets(&own.droplet_ids, &now.droplet_ids),
+            tags: own.tags,
+            ..now.clone()
+        };
+        Ok(())
     }
 
     /// What is sent for a new load balancer, if nothing is wrong with it.
     pub(crate) fn checked(&self) -> Result<BalancerRequest, CloudError> {
-        if self.problems.is_empty() {
-            return Ok(self.request.clone());
-        }
-        let problems = self.problems.join("; ");
-        Err(CloudError::invalid("plan load balancer", problems))
-    }
-
-    /// What is sent for an existing load balancer, with its present size.
-    pub(super) fn update(
-        &self,
-        have: &LoadBalancer,
-        settings: BalancerSettings,
-    ) -> BalancerRequest {
-        let size_unit = have.size_unit.filter(|units| *units > 0);
-        let slug = have.size.clone().filter(|size| !size.is_empty());
-        BalancerRequest {
-            settings,
-            size: slug.filter(|_| size_unit.is_none()),
-            size_unit,
-            ip: None,
-            ..self.request.clone()
-        }
+        let problems = self.problems.iter().map(Failures::to_error).collect();
+        let problem = CloudError::combine("plan load balancer", problems);
+        problem.map_or_else(|| Ok(self.request.clone()), Err)
     }
 }
 
@@ -142,11 +162,11 @@ fn stack(
     reader: &mut Reader<'_>,
     spec: &LoadBalancerSpec,
     kind: BalancerType,
-    network: Option<Network>,
+    network: &str,
     count: StackCount,
     now: &str,
 ) -> String {
-    let is_internal = network == Some(Network::Internal);
+    let is_internal = network == Network::Internal.as_str();
     let single = count.nodes - count.dual;
     let asked = reader.get(&key::NETWORK_STACK);
     if asked == Some(NetworkStack::DualStack) && is_internal {
@@ -157,25 +177,31 @@ fn stack(
         let why = format!("expected IPV4, because {single} Nodes have no public IPv6 address");
         reader.problem(&key::NETWORK_STACK, format!("\"DUALSTACK\": {why}"));
     }
+    let is_network = kind == BalancerType::Network;
     let mut both = [IpFamily::V4, IpFamily::V6].iter();
-    let default = match (kind, count.nodes) {
-        _ if is_internal => NetworkStack::Ipv4,
-        (BalancerType::Network, 0) if !both.all(|it| spec.families.contains(it)) => {
-            NetworkStack::Ipv4
-        }
-        (BalancerType::Network, _) if single > 0 => NetworkStack::Ipv4,
-        _ => NetworkStack::DualStack,
+    let is_dual = match count.nodes {
+        0 if is_network => both.all(|it| spec.families.contains(it)),
+        _ => !is_network || single == 0,
+    };
+    let (single, dual) = (NetworkStack::Ipv4, NetworkStack::DualStack);
+    let default = if is_dual && !is_internal {
+        dual
+    } else {
+        single
     };
     reader.keep(&key::NETWORK_STACK, asked, default, now)
 }
 
 fn sticky(reader: &mut Reader<'_>) -> StickySessions {
     let kind = reader.text(&key::STICKY_SESSIONS_TYPE);
+    if kind.as_deref() != Some("cookies") {
+        return StickySessions {
+            kind: "none".to_owned(),
+            ..StickySessions::default()
+        };
+    }
     let name = reader.text(&key::STICKY_SESSIONS_COOKIE_NAME);
     let ttl = reader.get(&key::STICKY_SESSIONS_COOKIE_TTL);
-    if kind.as_deref() != Some("cookies") {
-        return StickySessions::none();
-    }
     let with = format!("{}: cookies", key::STICKY_SESSIONS_TYPE.name());
     StickySessions {
         kind: "cookies".to_owned(),
@@ -194,16 +220,12 @@ fn proxy_protocol(reader: &mut Reader<'_>, spec: &LoadBalancerSpec, kind: Balanc
 
 fn clients(reader: &mut Reader<'_>, spec: &LoadBalancerSpec) -> ClientRules {
     let mut rules = |key| reader.get(key).into_iter().flatten().collect();
-    let (allow, deny) = (rules(&key::ALLOW_RULES), rules(&key::DENY_RULES));
     let ranges = spec.source_ranges.iter();
-    let ranges = ranges.map(|range| format!("cidr:{range}"));
+    let ranges: BTreeSet<_> = ranges.map(|range| format!("cidr:{range}")).collect();
+    let ranges = Some(ranges).filter(|ranges| !ranges.is_empty());
     ClientRules {
-        allow: if ranges.len() > 0 {
-            ranges.collect()
-        } else {
-            allow
-        },
-        deny,
+        allow: ranges.unwrap_or_else(|| rules(&key::ALLOW_RULES)),
+        deny: rules(&key::DENY_RULES),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use cloudkeel_api::{HealthCheck as NeutralCheck, HealthProbe, LoadBalancerSpec, Protocol};
-use cloudkeel_toolkit::health::{CheckLimits, CheckNumbers, KUBE_PROXY_PORT};
+use cloudkeel_api::{HealthCheck as NeutralCheck, LoadBalancerSpec, Protocol};
+use cloudkeel_toolkit::health::{CheckLimits, CheckNumbers, KUBE_PROXY_PORT, usual_probe};
 
 use super::desired::Reader;
 use crate::annotations as key;
@@ -91,17 +91,7 @@ pub(crate) fn checked_port(
 
 /// The framework's choice: kube-proxy's health endpoint, that of the Service's own, or what neutral annotations ask for.
 fn usual(spec: &LoadBalancerSpec) -> Probe {
-    let kube_proxy = || ("http", KUBE_PROXY_PORT, HEALTHZ.to_owned());
-    let Some(listener) = spec.listeners.first() else {
-        return kube_proxy();
-    };
-    let check = &listener.health_check;
-    let port = check.port.or(listener.node_port).unwrap_or(listener.port);
-    match &check.probe {
-        HealthProbe::Tcp => ("tcp", port, String::new()),
-        HealthProbe::Http { path } => ("http", port, path.clone()),
-        HealthProbe::Https { path } => ("https", port, path.clone()),
-        // The API has no such check.
-        HealthProbe::UdpConnect | HealthProbe::Sctp => kube_proxy(),
-    }
+    let probe = spec.listeners.first().and_then(usual_probe);
+    // The API has no other check.
+    probe.unwrap_or_else(|| ("http", KUBE_PROXY_PORT, HEALTHZ.to_owned()))
 }

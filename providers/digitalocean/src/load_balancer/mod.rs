@@ -17,12 +17,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cloudkeel_api::{
     BalancerProfile, BalancerRef, Busy, CloudError, DesiredState, ErrorKind, Executed, Failures,
-    Features, HealthCheckPolicy, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus,
-    OwnedResource, Priority, Problem, ProviderContext, ProxyProtocols, Report, UnknownAnnotation,
+    Features, HealthCheckPolicy, KeyValue as _, LoadBalancerDriver, LoadBalancerSpec,
+    LoadBalancerStatus, OwnedResource, Priority, Problem, ProxyProtocols, Report,
+    UnknownAnnotation,
 };
 use cloudkeel_toolkit::{
-    CloudBalancer as _, EventRecorder, TaggedBalancer as _, TaggedBalancers, ingress, one_each,
-    through_balancer,
+    CloudBalancer as _, EventRecorder, TaggedBalancers, ingress, one_each, through_balancer,
 };
 
 use self::apply::BUILDING;
@@ -32,7 +32,7 @@ use self::observe::Observed;
 pub(crate) use self::owner::balancers;
 use self::step::Step;
 use crate::annotations as key;
-use crate::config::{BalancerType, Config};
+use crate::config::BalancerType;
 use crate::instances::Droplets;
 use crate::wire::LoadBalancer;
 
@@ -49,15 +49,15 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    pub(crate) fn new(config: &Config, region: String, context: &ProviderContext) -> Self {
-        let tag = config.cluster_id.iter().map(|id| format!("k8s:{id}"));
-        Self {
-            region,
-            vpc_id: config.vpc_id.clone(),
-            default_type: config.balancer_type,
-            cluster_tag: tag.collect(),
-            cluster: context.cluster.uid.clone(),
-        }
+    /// The type that a load balancer has, else the one that a new one gets.
+    pub(crate) fn kind(
+        &self,
+        annotations: &BTreeMap<String, String>,
+        have: Option<&LoadBalancer>,
+    ) -> BalancerType {
+        let kind = have.and_then(|have| BalancerType::parse(&have.settings.kind).ok());
+        let kind = kind.or_else(|| key::TYPE.readable(annotations));
+        kind.unwrap_or(self.default_type)
     }
 }
 
@@ -92,13 +92,8 @@ impl LoadBalancerDriver for Balancers {
         plan::plan(desired, have)
     }
 
-    async fn execute(
-        &self,
-        desired: DesiredState<'_>,
-        _have: &Observed,
-        step: &Step,
-    ) -> Executed<Observed> {
-        self.execute_step(desired, step).await
+    async fn execute(&self, _: DesiredState<'_>, _: &Observed, step: &Step) -> Executed<Observed> {
+        self.execute_step(step).await
     }
 
     fn report(&self, desired: DesiredState<'_>, have: &Observed) -> Report {
@@ -106,12 +101,11 @@ impl LoadBalancerDriver for Balancers {
     }
 
     fn profile(&self, balancer_ref: &BalancerRef) -> BalancerProfile {
-        let kind = key::TYPE.readable(&balancer_ref.annotations);
         let features = Features {
             udp: true,
             mixed_protocols: true,
             source_ranges: true,
-            proxy_protocol: match kind.unwrap_or(self.facts.default_type) {
+            proxy_protocol: match self.facts.kind(&balancer_ref.annotations, None) {
                 BalancerType::Regional => ProxyProtocols::V1,
                 BalancerType::Network => ProxyProtocols::None,
             },
@@ -119,6 +113,7 @@ impl LoadBalancerDriver for Balancers {
             chosen_address: true,
             dual_stack: true,
             healthy_threshold: true,
+            shared: true,
             ..Features::default()
         };
         BalancerProfile {
@@ -158,6 +153,7 @@ impl LoadBalancerDriver for Balancers {
 /// What an observation says about the desired state. Pure.
 fn report(desired: DesiredState<'_>, have: &Observed) -> Report {
     let (ours, kept) = (have.found.ours.first(), have.found.ours.iter());
+    let is_left = have.sharing.outlives_service();
     match (desired, ours) {
         // The Service stays as it is, whatever there is.
         (DesiredState::Present(spec), _) if have.is_disowned => Report {
@@ -168,26 +164,29 @@ fn report(desired: DesiredState<'_>, have: &Observed) -> Report {
             ..Report::default()
         },
         (DesiredState::Present(spec), Some(balancer)) => of_balancer(spec, have, balancer),
-        (DesiredState::Absent(_), _) if !have.is_disowned => Report::default(),
+        (DesiredState::Present(spec), None) => have.sharing.recording(&spec.balancer_ref),
+        (DesiredState::Absent(_), _) if !have.is_disowned && !is_left => Report::default(),
         _ => Report::keeping(kept.map(LoadBalancer::in_words)),
     }
 }
 
 fn of_balancer(spec: &LoadBalancerSpec, have: &Observed, balancer: &LoadBalancer) -> Report {
+    let recording = have.sharing.recording(&spec.balancer_ref);
     let desired = have.desired.as_ref();
     let hostname = desired.and_then(|desired| desired.hostname.as_ref());
     let mut ingress = ingress(hostname, balancer.addresses(), false);
     if desired.is_some_and(Desired::changes_traffic) {
         ingress = through_balancer(&spec.balancer_ref, ingress);
     }
+    let building = (balancer.status == "new").then(|| Busy {
+        why: format!("load balancer {} is being built", balancer.id),
+        check_after: BUILDING,
+    });
     let mut report = Report {
         status: LoadBalancerStatus::of(&balancer.id, ingress),
-        busy: (balancer.status == "new").then(|| Busy {
-            why: format!("load balancer {} is being built", balancer.id),
-            check_after: BUILDING,
-        }),
+        busy: building.or(recording.busy),
         unmet: unmet(have, balancer),
-        ..Report::default()
+        ..recording
     };
     // One that is asked for by its ID may have been renewed.
     let annotations = &spec.balancer_ref.annotations;
@@ -203,12 +202,12 @@ fn of_balancer(spec: &LoadBalancerSpec, have: &Observed, balancer: &LoadBalancer
 /// What cannot be met of what is asked of a load balancer that is there. Pure.
 fn unmet(have: &Observed, balancer: &LoadBalancer) -> Vec<Failures> {
     let desired = have.desired.iter();
-    let invalid = desired.flat_map(|desired| desired.problems.iter().chain(&desired.fixed));
-    let invalid = invalid.map(Failures::invalid);
+    let wrong = desired.flat_map(|desired| desired.problems.iter().chain(&desired.fixed));
     let errored = (balancer.status == "errored").then(|| {
         let id = &balancer.id;
         let message = format!("load balancer {id} could not be built: its status is errored");
         Failures::new(ErrorKind::Other, message)
     });
-    invalid.chain(errored).collect()
+    let taken = have.sharing.unmet();
+    wrong.cloned().chain(errored).chain(taken).collect()
 }

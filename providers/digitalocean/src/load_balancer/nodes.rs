@@ -20,16 +20,14 @@ pub(super) struct StackCount {
 pub(super) fn resolve(
     spec: &LoadBalancerSpec,
     kind: BalancerType,
-    network: Option<Network>,
+    network: &str,
 ) -> (DesiredTargets<u64>, StackCount) {
     let mut count = StackCount::default();
     let targets = DesiredTargets::resolve(spec, |target: &Target| {
         // A Node without an ID is being initialized: it gets its addresses at the same time.
         let id = instance_of(target, droplet_id)?;
-        let is_dual = match network {
-            Some(Network::Internal) => false,
-            _ => reach(&target.node, kind).inspect_err(|_| count.unreachable += 1)?,
-        };
+        let is_dual = network != Network::Internal.as_str()
+            && reach(&target.node, kind).inspect_err(|_| count.unreachable += 1)?;
         count.nodes += 1;
         count.dual += usize::from(is_dual);
         Ok(id)

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use cloudkeel_api::{BalancerRef, CloudError, DesiredState, LoadBalancerSpec, Priority};
-use cloudkeel_toolkit::{Classified, named_balancer, unresolved};
+use cloudkeel_api::{BalancerRef, CloudError, DesiredState, ErrorKind, LoadBalancerSpec};
+use cloudkeel_toolkit::{Classified, HasListenerKey, Sharing, named_balancer, unresolved};
 
 use super::desired::Desired;
-use super::owner::TAG;
 use super::{Balancers, is_disowned};
 use crate::annotations as key;
-use crate::wire::{LoadBalancer, Tag};
+use crate::wire::LoadBalancer;
 
 /// How old a list of droplets may be that shows a new target, and how old if it does not.
 const FRESH: [Duration; 2] = [Duration::from_mins(1), Duration::from_secs(5)];
@@ -29,6 +28,8 @@ pub(crate) struct Observed {
     pub(super) is_disowned: bool,
     /// Our owner tag, if it is still there when the Service goes.
     pub(super) left_tag: Option<String>,
+    /// Which of its parts are the Service's.
+    pub(super) sharing: Sharing,
 }
 
 impl Balancers {
@@ -46,33 +47,22 @@ impl Balancers {
         }
         let released = DesiredState::Released(balancer_ref);
         let found = self.tagged.find_among(all, released, "")?;
+        let api = &self.droplets.api;
         let left_tag = match desired {
-            DesiredState::Absent(_) if !is_disowned => self.left_tag(balancer_ref, &found).await?,
+            DesiredState::Absent(it) if !is_disowned => {
+                self.tagged.left_tag(api, it, &found).await?
+            }
             _ => None,
         };
+        let sharing = Sharing::of_leaving(balancer_ref, &found);
+        self.events.shared_balancer_left(desired, &found, &sharing);
         Ok(Observed {
             found,
+            sharing,
             is_disowned,
             left_tag,
             ..Observed::default()
         })
-    }
-
-    /// The owner tag outlives its load balancer, so it is deleted too. While it is on something, a list that does not
-    /// show that is wrong.
-    async fn left_tag(
-        &self,
-        balancer_ref: &BalancerRef,
-        found: &Classified<LoadBalancer>,
-    ) -> Result<Option<String>, CloudError> {
-        let mut tags = found.ours.iter().map(|balancer| &balancer.settings.tags);
-        if let Some(tag) = tags.find_map(|tags| TAG.among(tags)) {
-            return Ok(Some(tag.clone()));
-        }
-        let tag = TAG.of(balancer_ref, self.facts.cluster.as_deref());
-        let tag: Option<Tag> = self.droplets.api.find(&tag, Priority::Normal).await?;
-        let unused = tag.filter(|tag| tag.resources.count == 0);
-        Ok(unused.map(|tag| tag.name))
     }
 
     /// Finds what the Service refers to by name, and leaves out targets that there are not.
@@ -83,9 +73,10 @@ impl Balancers {
     ) -> Result<Observed, CloudError> {
         let have = found.balancer();
         let api = &self.droplets.api;
-        let (certificate, missing) = match self.certificates.find(api, spec, have).await {
+        let asked = self.certificates.find(api, &self.facts, spec, have).await;
+        let (certificate, missing) = match asked {
             Ok(certificate) => (certificate, None),
-            Err(error) => (None, Some(unresolved(error)?.message)),
+            Err(error) => (None, Some(unresolved(error)?)),
         };
         let mut desired = Desired::of(spec, &self.facts, have, certificate.as_deref());
         if let Some(missing) = missing {
@@ -101,10 +92,17 @@ impl Balancers {
             desired.targets.leave_out(&missing, why);
             droplets.remove(&missing);
         }
+        let rules = &desired.request.settings.forwarding_rules;
+        let ports = rules.iter().map(HasListenerKey::listener_key);
+        let sharing = Sharing::of(&spec.balancer_ref, &found, ports, &*droplets)?;
+        if let Some(have) = found.balancer().filter(|_| sharing.is_shared()) {
+            desired.share(spec, &self.facts, have, &sharing)?;
+        }
         Ok(Observed {
             desired: Some(desired),
             found,
             certificate,
+            sharing,
             ..Observed::default()
         })
     }
@@ -113,8 +111,9 @@ impl Balancers {
     pub(super) fn report_notices(&self, balancer_ref: &BalancerRef, seen: &Observed) {
         let (events, service) = (&self.events, &balancer_ref.service);
         if let Some(desired) = &seen.desired {
-            for problem in &desired.problems {
-                events.warn(service, CONFIG_ERROR, problem);
+            let problems = desired.problems.iter();
+            for problem in problems.filter(|it| it.kind == ErrorKind::Invalid) {
+                events.warn(service, CONFIG_ERROR, problem.message.as_str());
             }
             events.unsupported(service, "DigitalOcean", &desired.unsupported);
             events.unresolved(service, &desired.targets, "gets no traffic");

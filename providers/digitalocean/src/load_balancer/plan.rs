@@ -1,51 +1,56 @@
 //! From what is to what should be. Pure.
 
+use std::collections::BTreeSet;
+
 use cloudkeel_api::{CloudError, DesiredState, LoadBalancerSpec};
-use cloudkeel_toolkit::json;
+use cloudkeel_toolkit::{Sharing, TagStep};
 
 use super::desired::Desired;
 use super::observe::Observed;
 use super::owner::TAG;
-use super::step::{Change, Step};
-use crate::wire::{self, BalancerRequest, BalancerSettings, LoadBalancer};
+use super::step::Step;
+use crate::wire::{BalancerRequest, BalancerSettings, LoadBalancer};
 
-/// What is compared of a load balancer, and its words. The rest cannot change, is not ours to change, or has a step of its
-/// own.
-const FIELDS: [(&str, &str); 10] = [
-    ("name", "name"),
-    ("forwarding_rules", "ports"),
-    ("health_check", "health check"),
-    ("sticky_sessions", "sticky sessions"),
-    ("redirect_http_to_https", "redirect to HTTPS"),
-    ("enable_proxy_protocol", "PROXY protocol"),
-    ("enable_backend_keepalive", "keepalive"),
-    ("disable_lets_encrypt_dns_records", "DNS records"),
-    ("http_idle_timeout_seconds", "idle timeout"),
-    ("firewall", "client rules"),
-];
+/// A change in words, and the whole load balancer with it.
+type Change = (String, BalancerRequest);
 
 /// The steps from `have` to the desired state, in the order in which they are taken.
 pub(super) fn plan(desired: DesiredState<'_>, have: &Observed) -> Result<Vec<Step>, CloudError> {
     let ours = have.found.ours.iter();
     match (desired, &have.desired) {
         (DesiredState::Present(spec), Some(asked)) => present(spec, asked, have),
+        (DesiredState::Absent(_), _) if !have.is_disowned && have.sharing.outlives_service() => {
+            Ok(ours.flat_map(|it| leave(it, &have.sharing)).collect())
+        }
         (DesiredState::Absent(_), _) if !have.is_disowned => {
             let delete = ours.map(|it| it.id.clone()).map(|id| Step::Delete { id });
-            let tag = have.left_tag.clone().map(|tag| Step::DeleteTag { tag });
-            Ok(delete.chain(tag).collect())
+            let tag = have.left_tag.clone().map(|tag| TagStep::Delete { tag });
+            Ok(delete.chain(tag.map(Step::Tag)).collect())
         }
         // It is disowned or released.
         _ => Ok(ours.filter_map(release).collect()),
     }
 }
 
-/// Without its owner tag it is no longer ours. One that never had it needs nothing.
+/// Takes off what is the Service's, and then the owner tag. The API does without a droplet, but not without a port. That it
+/// is shared stays on it: the Service still points at it.
+fn leave(balancer: &LoadBalancer, sharing: &Sharing) -> impl Iterator<Item = Step> {
+    let (id, have) = (&balancer.id, &balancer.settings);
+    let mut want = BalancerSettings {
+        forwarding_rules: sharing.with_foreign_listeners(&[], &have.forwarding_rules),
+        droplet_ids: sharing.with_foreign_targets(&BTreeSet::new(), &have.droplet_ids),
+        ..have.clone()
+    };
+    if want.forwarding_rules.is_empty() {
+        want.forwarding_rules.clone_from(&have.forwarding_rules);
+    }
+    let words = || format!("take ports and droplets of the Service off load balancer {id}");
+    let replace = (want != *have).then(|| replace(id, (words(), balancer.request(want))));
+    replace.into_iter().chain(release(balancer))
+}
+
 fn release(balancer: &LoadBalancer) -> Option<Step> {
-    let tag = TAG.among(&balancer.settings.tags)?;
-    Some(Step::Release {
-        id: balancer.id.clone(),
-        tag: tag.clone(),
-    })
+    TagStep::to_release(TAG, balancer).map(Step::Tag)
 }
 
 fn present(
@@ -56,33 +61,27 @@ fn present(
     let Some(balancer) = have.found.balancer() else {
         return Ok(vec![Step::Create(Box::new(desired.checked()?))]);
     };
-    let adopt = adopt(spec, desired, balancer);
+    let tags = &desired.request.settings.tags;
+    let tag = TagStep::to_tag(&spec.balancer_ref, tags, balancer);
     let rest = [settings(desired, balancer), units(desired, balancer)];
     // What is wrong with the rest keeps no Node waiting.
     let is_fine = desired.problems.is_empty();
     let rest = rest.into_iter().flatten().filter(|_| is_fine);
     let changes = targets(desired, balancer).into_iter().chain(rest);
-    let replace = changes.map(|(change, request)| Step::Replace {
-        id: balancer.id.clone(),
-        request: Box::new(request),
-        change,
-    });
-    Ok(adopt.into_iter().chain(replace).collect())
+    let replace = changes.map(|change| replace(&balancer.id, change));
+    Ok(tag.into_iter().map(Step::Tag).chain(replace).collect())
 }
 
-/// One that the Service asks for gets the tags that it lacks, also if the Service points at it already.
-fn adopt(spec: &LoadBalancerSpec, desired: &Desired, have: &LoadBalancer) -> Option<Step> {
-    spec.balancer_ref.adopt.as_ref()?;
-    let tags = desired.request.settings.tags.iter();
-    let tags = tags.filter(|tag| !have.settings.tags.contains(tag));
-    let (id, tags) = (have.id.clone(), tags.cloned().collect::<Vec<_>>());
-    (!tags.is_empty()).then_some(Step::Adopt { id, tags })
+fn replace(id: &str, (words, request): Change) -> Step {
+    let (id, request) = (id.to_owned(), Box::new(request));
+    Step::Replace { id, request, words }
 }
 
-fn targets(desired: &Desired, have: &LoadBalancer) -> Option<(Change, BalancerRequest)> {
+fn targets(desired: &Desired, have: &LoadBalancer) -> Option<Change> {
     let want = &desired.request.settings.droplet_ids;
     let now = &have.settings.droplet_ids;
-    if want == now || (want.is_empty() && !desired.targets.unresolved.is_empty()) {
+    let is_known = !desired.targets.places.is_empty() || desired.targets.unresolved.is_empty();
+    if want == now || !is_known {
         // Wanted Nodes that cannot be resolved may well be the present droplets.
         return None;
     }
@@ -92,23 +91,21 @@ fn targets(desired: &Desired, have: &LoadBalancer) -> Option<(Change, BalancerRe
         ..have.settings.clone()
     };
     let (added, removed) = (want.difference(now).count(), now.difference(want).count());
-    let change = Change::Targets { added, removed };
-    Some((change, desired.update(have, settings)))
+    let id = &have.id;
+    let words = format!("add {added} and remove {removed} droplets at load balancer {id}");
+    Some((words, have.request(settings)))
 }
 
-fn settings(desired: &Desired, have: &LoadBalancer) -> Option<(Change, BalancerRequest)> {
+fn settings(desired: &Desired, have: &LoadBalancer) -> Option<Change> {
     let want = &desired.request.settings;
-    let (comparable, now) = (want.comparable(), have.settings.comparable());
-    let fields = json::differing(&comparable, &now, &FIELDS);
-    let request = || desired.update(have, want.clone());
-    (!fields.is_empty()).then(|| (Change::Settings(fields), request()))
+    let fields = want.differing(&have.settings);
+    let words = || format!("change {} of load balancer {}", fields.join(", "), have.id);
+    (!fields.is_empty()).then(|| (words(), have.request(want.clone())))
 }
 
-fn units(desired: &Desired, have: &LoadBalancer) -> Option<(Change, BalancerRequest)> {
-    let now = wire::units(have.size_unit, have.size.as_deref());
-    let request = || BalancerRequest {
-        ip: None,
-        ..desired.request.clone()
-    };
-    (desired.units != now).then(|| (Change::Units(desired.units), request()))
+/// The API takes it only once an hour.
+fn units(desired: &Desired, have: &LoadBalancer) -> Option<Change> {
+    let (id, units) = (&have.id, desired.units);
+    let words = || format!("resize load balancer {id} to {units} nodes");
+    (units != have.units()).then(|| (words(), desired.request.clone()))
 }

@@ -22,11 +22,14 @@ pub(super) fn of(
     certificate: Option<&str>,
     reader: &mut Reader<'_>,
 ) -> Vec<ForwardingRule> {
-    let http3 = reader.get(&key::HTTP3_PORT);
-    let http3 = http3.filter(|_| kind == BalancerType::Regional);
-    let ports = Ports::read(certificate, reader);
-    let rules = spec.listeners.iter().map(|it| ports.listener(it, kind));
-    let rules = rules.chain(http3.and_then(|port| ports.http3(port, &spec.listeners)));
+    // What passes packets on serves no protocols.
+    let is_regional = kind == BalancerType::Regional;
+    let ports = is_regional.then(|| Ports::read(certificate, reader));
+    let http3 = ports
+        .as_ref()
+        .and_then(|ports| ports.http3(&spec.listeners));
+    let rules = spec.listeners.iter().map(|it| rule_of(it, ports.as_ref()));
+    let rules = rules.chain(http3);
     let rules = rules.map(|rule| rule.map_err(|problem| reader.problems.push(problem)));
     rules.filter_map(Result::ok).collect()
 }
@@ -37,6 +40,23 @@ pub(crate) const fn transport(protocol: Protocol) -> Option<&'static str> {
         Protocol::Tcp => Some("tcp"),
         Protocol::Udp => Some("udp"),
         Protocol::Sctp => None,
+    }
+}
+
+fn rule_of(listener: &Listener, ports: Option<&Ports<'_>>) -> Rule {
+    let (port, protocol) = (listener.port, listener.protocol);
+    match (ports, transport(protocol), listener.node_port) {
+        (_, None, _) => Err(format!("port {port}: {protocol}: expected TCP or UDP")),
+        (None, Some(transport), _) => Ok(plain(transport, port, port)),
+        (Some(_), _, None) => Err(format!(
+            "port {port}: it has no node port, which a REGIONAL load balancer needs: set \
+             allocateLoadBalancerNodePorts to true"
+        )),
+        (Some(_), Some("udp"), Some(at)) => Ok(plain("udp", port, at)),
+        (Some(ports), _, Some(at)) => {
+            let named = ports.named.get(&port).copied();
+            ports.rule(named.unwrap_or(ports.default), port, at)
+        }
     }
 }
 
@@ -53,6 +73,7 @@ fn plain(protocol: &str, entry_port: u16, target_port: u16) -> ForwardingRule {
 /// What annotations say about the protocols of ports.
 struct Ports<'a> {
     default: PortProtocol,
+    http3: Option<u16>,
     named: BTreeMap<u16, PortProtocol>,
     certificate: Option<&'a str>,
     passthrough: bool,
@@ -62,12 +83,10 @@ impl<'a> Ports<'a> {
     fn read(certificate: Option<&'a str>, reader: &mut Reader<'_>) -> Self {
         let passthrough = reader.lenient(&key::TLS_PASSTHROUGH).unwrap_or(false);
         let http = reader.get(&key::HTTP_PORTS).unwrap_or_default();
-        let mut tls = reader.get(&key::TLS_PORTS).unwrap_or_default();
+        let tls = reader.get(&key::TLS_PORTS).unwrap_or_default();
         let http2 = reader.get(&key::HTTP2_PORTS).unwrap_or_default();
         let has_tls = certificate.is_some() || passthrough;
-        if has_tls && tls.is_empty() && !http2.contains(&HTTPS) {
-            tls.push(HTTPS);
-        }
+        let is_default = has_tls && tls.is_empty() && !http2.contains(&HTTPS);
         let mut named = BTreeMap::new();
         for (ports, protocol) in [
             (http, PortProtocol::Http),
@@ -82,28 +101,13 @@ impl<'a> Ports<'a> {
                 }
             }
         }
+        named.extend(is_default.then_some((HTTPS, PortProtocol::Https)));
         Self {
+            http3: reader.get(&key::HTTP3_PORT),
             default: reader.get(&key::PROTOCOL).unwrap_or(PortProtocol::Tcp),
             named,
             certificate,
             passthrough,
-        }
-    }
-
-    fn listener(&self, listener: &Listener, kind: BalancerType) -> Rule {
-        let (port, protocol) = (listener.port, listener.protocol);
-        match (kind, transport(protocol), listener.node_port) {
-            (_, None, _) => Err(format!("port {port}: {protocol}: expected TCP or UDP")),
-            (BalancerType::Network, Some(transport), _) => Ok(plain(transport, port, port)),
-            (BalancerType::Regional, _, None) => Err(format!(
-                "port {port}: it has no node port, which a REGIONAL load balancer needs: set \
-                 allocateLoadBalancerNodePorts to true"
-            )),
-            (BalancerType::Regional, Some("udp"), Some(at)) => Ok(plain("udp", port, at)),
-            (BalancerType::Regional, _, Some(at)) => {
-                let named = self.named.get(&port).copied();
-                self.rule(named.unwrap_or(self.default), port, at)
-            }
         }
     }
 
@@ -135,7 +139,8 @@ impl<'a> Ports<'a> {
     }
 
     /// A rule more for a port that the Service has.
-    fn http3(&self, port: u16, listeners: &[Listener]) -> Option<Rule> {
+    fn http3(&self, listeners: &[Listener]) -> Option<Rule> {
+        let port = self.http3?;
         let listener = listeners.iter().find(|listener| listener.port == port)?;
         let node_port = listener.node_port?;
         if self.certificate.is_none() || self.passthrough {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use cloudkeel_toolkit::TagStep;
+
 use crate::wire::BalancerRequest;
 
 /// One thing to do.
@@ -9,39 +11,26 @@ use crate::wire::BalancerRequest;
 pub(crate) enum Step {
     /// Creates a load balancer, complete.
     Create(Box<BalancerRequest>),
-    /// Puts the tags of its owner and of the cluster on a load balancer that lacks them.
-    Adopt { id: String, tags: Vec<String> },
     /// Makes one change, which takes the whole of it.
     Replace {
         id: String,
         request: Box<BalancerRequest>,
-        change: Change,
+        /// The change, for people.
+        words: String,
     },
-    /// Takes our owner tag off a load balancer, which stays.
-    Release { id: String, tag: String },
     /// Deletes a load balancer.
     Delete { id: String },
-    /// Deletes the owner tag of a load balancer that is gone.
-    DeleteTag { tag: String },
-}
-
-/// What a load balancer that replaces another one has of its own.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Change {
-    /// Its droplets, and nothing else.
-    Targets { added: usize, removed: usize },
-    /// Everything else: what differs.
-    Settings(Vec<&'static str>),
-    /// Its size, which the API takes only once an hour.
-    Units(u32),
+    /// Does something about tags.
+    Tag(TagStep),
 }
 
 impl cloudkeel_api::Step for Step {
     fn action(&self) -> cloudkeel_api::StepAction {
         match self {
             Self::Create(_) => cloudkeel_api::StepAction::Create,
-            Self::Delete { .. } | Self::DeleteTag { .. } => cloudkeel_api::StepAction::Delete,
-            _ => cloudkeel_api::StepAction::Change,
+            Self::Delete { .. } => cloudkeel_api::StepAction::Delete,
+            Self::Tag(step) => step.action(),
+            Self::Replace { .. } => cloudkeel_api::StepAction::Change,
         }
     }
 
@@ -49,9 +38,10 @@ impl cloudkeel_api::Step for Step {
     /// each call stands for itself.
     fn depends_on(&self, failed: &Self) -> bool {
         match failed {
-            Self::Create(_) | Self::Adopt { .. } => true,
-            Self::Delete { .. } => matches!(self, Self::DeleteTag { .. }),
-            _ => false,
+            Self::Create(_) | Self::Tag(TagStep::Adopt { .. } | TagStep::Share { .. }) => true,
+            Self::Delete { .. } => matches!(self, Self::Tag(TagStep::Delete { .. })),
+            // It is released without what was the Service's.
+            _ => matches!(self, Self::Tag(TagStep::Release { .. })),
         }
     }
 }
@@ -65,20 +55,9 @@ impl fmt::Display for Step {
                 let with = format!("{ports} ports and {} droplets", new.droplet_ids.len());
                 write!(f, "create {kind} load balancer {name} with {with}")
             }
-            Self::Adopt { id, .. } => write!(f, "adopt load balancer {id}"),
-            Self::Replace { id, change, .. } => match change {
-                Change::Targets { added, removed } => {
-                    let what = format!("add {added} and remove {removed} droplets");
-                    write!(f, "{what} at load balancer {id}")
-                }
-                Change::Settings(fields) => {
-                    write!(f, "change {} of load balancer {id}", fields.join(", "))
-                }
-                Change::Units(units) => write!(f, "resize load balancer {id} to {units} nodes"),
-            },
-            Self::Release { id, .. } => write!(f, "release load balancer {id}"),
+            Self::Replace { words, .. } => f.write_str(words),
             Self::Delete { id } => write!(f, "delete load balancer {id}"),
-            Self::DeleteTag { tag } => write!(f, "delete tag {tag}"),
+            Self::Tag(step) => step.fmt(f),
         }
     }
 }

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use cloudkeel_toolkit::{HasListenerKey, ListenerKey, json};
 use serde::{Deserialize, Serialize};
+
+use super::Region;
 
 /// A load balancer.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -16,11 +19,33 @@ pub(crate) struct LoadBalancer {
     pub(crate) status: String,
     pub(crate) size: Option<String>,
     pub(crate) size_unit: Option<u32>,
+    pub(crate) region: Option<Region>,
+    /// The tag of its droplets, if they are chosen so.
+    #[serde(default)]
+    pub(crate) tag: String,
     #[serde(flatten)]
     pub(crate) settings: BalancerSettings,
 }
 
 impl LoadBalancer {
+    /// How many nodes it has.
+    pub(crate) fn units(&self) -> u32 {
+        units(self.size_unit, self.size.as_deref())
+    }
+
+    /// What is sent to change these settings, and nothing else.
+    pub(crate) fn request(&self, settings: BalancerSettings) -> BalancerRequest {
+        let size_unit = self.size_unit.filter(|units| *units > 0);
+        let slug = self.size.clone().filter(|size| !size.is_empty());
+        BalancerRequest {
+            settings,
+            region: self.region.as_ref().map(|region| region.slug.clone()),
+            size: slug.filter(|_| size_unit.is_none()),
+            size_unit,
+            ..BalancerRequest::default()
+        }
+    }
+
     /// The certificate of the first port that has one.
     pub(crate) fn certificate(&self) -> Option<&String> {
         let rules = self.settings.forwarding_rules.iter();
@@ -47,6 +72,7 @@ pub(crate) struct BalancerSettings {
     pub(crate) kind: String,
     pub(crate) network: String,
     pub(crate) network_stack: String,
+    pub(crate) algorithm: Option<String>,
     pub(crate) forwarding_rules: Vec<ForwardingRule>,
     pub(crate) health_check: HealthCheck,
     pub(crate) sticky_sessions: StickySessions,
@@ -77,6 +103,16 @@ pub(crate) struct ForwardingRule {
     pub(crate) tls_passthrough: bool,
 }
 
+/// HTTP/3 is UDP too.
+impl HasListenerKey for ForwardingRule {
+    fn listener_key(&self) -> ListenerKey {
+        match self.entry_protocol.as_str() {
+            "udp" | "http3" => ListenerKey::udp(self.entry_port),
+            _ => ListenerKey::tcp(self.entry_port),
+        }
+    }
+}
+
 /// How Nodes are checked.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(default)]
@@ -102,15 +138,6 @@ pub(crate) struct StickySessions {
     pub(crate) cookie_ttl_seconds: Option<u32>,
 }
 
-impl StickySessions {
-    pub(crate) fn none() -> Self {
-        Self {
-            kind: "none".to_owned(),
-            ..Self::default()
-        }
-    }
-}
-
 /// Who may connect.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(default)]
@@ -126,8 +153,7 @@ pub(crate) struct ClientRules {
 pub(crate) struct BalancerRequest {
     #[serde(flatten)]
     pub(crate) settings: BalancerSettings,
-    pub(crate) region: String,
-    pub(crate) algorithm: String,
+    pub(crate) region: Option<String>,
     pub(crate) size: Option<String>,
     pub(crate) size_unit: Option<u32>,
     /// Only of a new one.
@@ -140,9 +166,30 @@ const ROOT: &str = "/";
 /// How long idle connections are kept if nothing is asked for.
 const IDLE_SECONDS: u32 = 60;
 
+/// What is compared of a load balancer, and its words. The rest cannot change, is not ours to change, or has a step of its
+/// own.
+const FIELDS: [(&str, &str); 10] = [
+    ("name", "name"),
+    ("forwarding_rules", PORTS),
+    ("health_check", "health check"),
+    ("sticky_sessions", "sticky sessions"),
+    ("redirect_http_to_https", "redirect to HTTPS"),
+    ("enable_proxy_protocol", "PROXY protocol"),
+    ("enable_backend_keepalive", "keepalive"),
+    ("disable_lets_encrypt_dns_records", "DNS records"),
+    ("http_idle_timeout_seconds", "idle timeout"),
+    ("firewall", "client rules"),
+];
+pub(crate) const PORTS: &str = "ports";
+
 impl BalancerSettings {
+    /// What differs, in words.
+    pub(crate) fn differing(&self, other: &Self) -> Vec<&'static str> {
+        json::differing(&self.comparable(), &other.comparable(), &FIELDS)
+    }
+
     /// In the one spelling in which two are compared: what the API fills in is filled in.
-    pub(crate) fn comparable(&self) -> Self {
+    fn comparable(&self) -> Self {
         let mut same = self.clone();
         same.forwarding_rules.sort();
         let check = &mut same.health_check;
@@ -153,12 +200,10 @@ impl BalancerSettings {
             _ => {}
         }
         if same.sticky_sessions.kind != "cookies" {
-            same.sticky_sessions = StickySessions::none();
+            same.sticky_sessions = StickySessions::default();
         }
-        let idle = same
-            .http_idle_timeout_seconds
-            .filter(|seconds| *seconds > 0);
-        same.http_idle_timeout_seconds = Some(idle.unwrap_or(IDLE_SECONDS));
+        let idle = &mut same.http_idle_timeout_seconds;
+        *idle = idle.filter(|seconds| *seconds > 0).or(Some(IDLE_SECONDS));
         same
     }
 }

@@ -15,7 +15,6 @@ const GAPS: &str = "
     load-balancers/node-selector, routes/*, volumes/*: DigitalOcean's provider has none
     load-balancers/targets-over-the-limit, load-balancers/listeners-over-the-limit: the API names no limit
     load-balancers/shared-*: each Service has a load balancer of its own
-    load-balancers/foreign-parts-*: a change replaces all of a load balancer, so nothing of it can be left alone
     load-balancers/protected-is-kept: nothing is protected from deletion
 ";
 

@@ -81,6 +81,31 @@ const REGIONAL: &[Case] = &[
         rules,
         "tcp:80>tcp:30080 https:443>http:30443 certificate http3:443>http:30443 certificate",
     ),
+    (
+        &[("certificate-name", "shop"), ("http-ports", "443")],
+        rules,
+        "tcp:80>tcp:30080 https:443>http:30443 certificate",
+    ),
+    (
+        &[
+            ("network", ""),
+            ("network-stack", ""),
+            ("size-slug", ""),
+            ("size-unit", ""),
+        ],
+        |it| format!("{} {} {}", it.network, it.network_stack, it.size_unit),
+        "EXTERNAL DUALSTACK 1",
+    ),
+    (
+        &[("override-health-check", "x"), ("healthcheck-protocol", "")],
+        check,
+        "tcp:30080 [3, 5, 3, 5] None",
+    ),
+    (
+        &[("sticky-sessions-cookie-ttl", "x")],
+        |it| it.sticky_sessions.kind.clone(),
+        "none",
+    ),
     (&[], |it| it.network_stack.clone(), "DUALSTACK"),
     (
         &[("network-stack", "IPV4")],
@@ -196,6 +221,16 @@ const NETWORK: &[Case] = &[
     (&[], rules, "tcp:80>tcp:80 tcp:443>tcp:443"),
     (
         &[("protocol", "http"), ("certificate-name", "shop")],
+        rules,
+        "tcp:80>tcp:80 tcp:443>tcp:443",
+    ),
+    (
+        &[
+            ("http-ports", "80"),
+            ("tls-ports", "80,x"),
+            ("http3-port", "x"),
+            ("certificate-name", "none"),
+        ],
         rules,
         "tcp:80>tcp:80 tcp:443>tcp:443",
     ),

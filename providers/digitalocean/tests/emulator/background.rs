@@ -310,3 +310,19 @@ async fn the_tag_sync_tags_what_lacks_the_tag_in_one_call() {
     let ended = (&mut failing.task).await.unwrap();
     assert!(ended.is_err(), "the manager starts it again");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_tag_sync_leaves_what_is_tagged_for_another_service_alone() {
+    let lab = Lab::new(1);
+    let owner = "cloudkeel:u-9:c-9:b:shop".to_owned();
+    let theirs = lab.cloud.add_load_balancer("theirs", &[owner]);
+    let provider = lab
+        .provider_with(|config| config.cluster_id = Some("prod".to_owned()))
+        .await;
+    let evil = service("web", ServiceType::LoadBalancer, 80);
+    let evil = annotated(evil, &[(ID, &theirs)]);
+    let _running = Running::start(&provider, "digitalocean-tag-sync", vec![evil]);
+    a_while().await;
+    assert!(lab.cloud.calls().total() > 0, "it has looked");
+    assert_eq!(lab.mutations(), 0);
+}

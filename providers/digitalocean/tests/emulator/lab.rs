@@ -168,7 +168,14 @@ pub(crate) async fn settle(provider: &DigitalOceanProvider, spec: &mut LoadBalan
                 spec.balancer_ref.ingress = status.ingress;
                 return write(spec, &changes);
             }
-            Outcome::Pending { check_after, .. } => tokio::time::sleep(check_after).await,
+            Outcome::Pending {
+                check_after,
+                changes,
+                ..
+            } => {
+                write(spec, &changes);
+                tokio::time::sleep(check_after).await;
+            }
             outcome => panic!("{outcome:?}"),
         }
     }

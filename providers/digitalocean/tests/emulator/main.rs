@@ -12,6 +12,7 @@ mod lab;
 mod nodes;
 #[cfg(test)]
 mod services;
+mod shared;
 #[cfg(test)]
 mod start;
 #[cfg(test)]

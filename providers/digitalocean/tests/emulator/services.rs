@@ -1,8 +1,13 @@
 //! Load balancers in what is DigitalOcean's own: disowned ones, renewed certificates, what cannot change, and refusals.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use cloudkeel_api::{AddressKind, CloudProvider as _, DesiredState, ErrorKind, Outcome};
+use cloudkeel_api::{
+    AddressKind, CloudProvider as _, DesiredState, ErrorKind, Ingress, IpMode, OtherService,
+    OtherServices, Outcome, ServiceRef, ServiceSearch,
+};
 use cloudkeel_emulator_digitalocean::{Fault, Operation};
 use cloudkeel_provider_digitalocean::BalancerType;
 
@@ -70,6 +75,95 @@ async fn a_disowned_load_balancer_stays_as_it_is_and_another_cluster_may_take_it
     settle(&provider, &mut successor).await;
     assert_eq!(lab.balancer().id, before.id);
     assert_eq!(lab.balancer().forwarding_rules[0].entry_port, 443);
+}
+
+/// A Service of another tenant, with the load balancer that a Go CCM made for it: without an owner tag.
+struct Neighbour(ServiceRef, Vec<Ingress>);
+
+impl ServiceSearch for Neighbour {
+    fn find(&self, fits: &dyn Fn(OtherService<'_>) -> bool) -> Option<ServiceRef> {
+        let other = OtherService {
+            service: &self.0,
+            annotations: &BTreeMap::new(),
+            ingress: &self.1,
+        };
+        fits(other).then(|| self.0.clone())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_untagged_load_balancer_of_another_service_is_neither_taken_nor_deleted() {
+    let neighbour = ServiceRef {
+        namespace: "b".to_owned(),
+        name: "shop".to_owned(),
+        uid: "99999999-0000-0000-0000-000000000000".to_owned(),
+    };
+    for (case, name, is_published) in [
+        ("its name", neighbour.default_balancer_name(), false),
+        ("its address", "shop".to_owned(), true),
+    ] {
+        let lab = Lab::new(1);
+        let provider = lab.provider().await;
+        let nodes = lab.nodes(&provider).await;
+        let theirs = lab.cloud.add_load_balancer(&name, &[]);
+        let before = lab.balancer();
+        let ip = before.addresses()[0];
+        let mode = IpMode::Vip;
+        let ingress = Some(Ingress::Ip { ip, mode });
+        let published = ingress.clone().filter(|_| is_published);
+        let search = Neighbour(neighbour.clone(), published.into_iter().collect());
+        let others = OtherServices::new(Arc::new(search));
+        let mut desired = spec(&[443], &nodes);
+        desired.balancer_ref.others = others;
+        let mut adopting = desired.clone();
+        adopting.balancer_ref.adopt = Some(theirs.clone());
+        let why = refused(&provider, &adopting).await;
+        assert!(why.contains("belongs to Service b/shop"), "{case}: {why}");
+        // The Service goes, and points at the other's load balancer in every way.
+        annotate(&mut desired, &[(ID, &theirs)]);
+        desired.balancer_ref.ingress.extend(ingress);
+        let absent = DesiredState::Absent(&desired.balancer_ref);
+        balancers(&provider).apply(absent).await.unwrap();
+        assert_eq!(lab.balancer(), before, "{case}");
+        assert_eq!(lab.mutations(), 0, "{case}");
+        // It comes back, and gets one of its own.
+        settle(&provider, &mut desired).await;
+        let own = desired.balancer_ref.annotations[ID].clone();
+        assert_ne!(own, theirs, "{case}");
+        let absent = DesiredState::Absent(&desired.balancer_ref);
+        balancers(&provider).apply(absent).await.unwrap();
+        assert_eq!(lab.balancer(), before, "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_id_in_an_annotation_cannot_lead_to_another_path_of_the_api() {
+    let lab = Lab::new(1);
+    let provider = lab.provider().await;
+    let nodes = lab.nodes(&provider).await;
+    for id in [
+        "../droplets/1",
+        "..",
+        "1?page=9",
+        "a/b",
+        "%2e%2e%2fdroplets",
+    ] {
+        lab.cloud.reset_calls();
+        for key in [ID, "certificate-id"] {
+            let mut asked = spec(&[443], &nodes);
+            annotate(&mut asked, &[(key, id)]);
+            let absent = DesiredState::Absent(&asked.balancer_ref);
+            let _ = balancers(&provider).apply(absent).await;
+            let _ = balancers(&provider)
+                .plan(DesiredState::Present(&asked))
+                .await;
+        }
+        assert_eq!(lab.mutations(), 0, "{id}");
+        let calls = lab.cloud.call_log();
+        let is_strange = |resource: &String| resource != id && !resource.starts_with("cloudkeel:");
+        let mut resources = calls.iter().filter_map(|call| call.resource.as_ref());
+        assert!(!resources.any(is_strange), "{id}: {calls:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -267,4 +361,48 @@ async fn a_token_that_may_not_read_its_account_is_good_for_droplets() {
         .always(Operation::ListDroplets, Fault::status(403));
     let kind = provider.check().await.unwrap_err().kind();
     assert_eq!(kind, ErrorKind::Denied);
+}
+
+#[tokio::test(start_paused = true)]
+async fn certificates_that_cannot_be_listed_are_no_mistake_of_the_service() {
+    let lab = Lab::new(1);
+    let regional = BalancerType::Regional;
+    let provider = lab
+        .provider_with(|config| config.balancer_type = regional)
+        .await;
+    let nodes = lab.nodes(&provider).await;
+    lab.cloud
+        .faults()
+        .always(Operation::ListCertificates, Fault::status(503));
+    let mut desired = spec(&[443], &nodes);
+    annotate(&mut desired, &[("certificate-name", "shop")]);
+    let applied = balancers(&provider).apply(DesiredState::Present(&desired));
+    assert_eq!(applied.await.unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(lab.reported(), Vec::<String>::new());
+    assert_eq!(lab.mutations(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_of_an_internal_load_balancer_stay_whatever_its_annotation_says_later() {
+    let lab = Lab::new(2);
+    let provider = lab.provider().await;
+    let mut nodes = lab.nodes(&provider).await;
+    nodes[0]
+        .addresses
+        .retain(|address| address.kind != AddressKind::ExternalIp);
+    let mut desired = spec(&[80], &nodes);
+    annotate(&mut desired, &[("network", "INTERNAL")]);
+    settle(&provider, &mut desired).await;
+    assert_eq!(lab.balancer().droplet_ids.len(), 2);
+    let key = format!("{}network", crate::lab::PREFIX);
+    desired.balancer_ref.annotations.remove(&key);
+    settle(&provider, &mut desired).await;
+    annotate(&mut desired, &[("network", "internal")]);
+    let failures = unmet(&provider, &desired).await;
+    assert!(
+        failures.message.contains("network: \"internal\""),
+        "{failures:?}"
+    );
+    let balancer = lab.balancer();
+    assert_eq!((balancer.droplet_ids.len(), lab.mutations()), (2, 1));
 }

@@ -3,7 +3,7 @@
 use cloudkeel_api::{CloudError, ErrorKind, Priority, ScopeFingerprint};
 use cloudkeel_toolkit::{Wiring, short_digest};
 
-use super::{Api, requests};
+use super::Api;
 use crate::config::Config;
 use crate::wire::Network;
 
@@ -20,7 +20,7 @@ pub(crate) async fn find(config: &Config, api: &Api) -> Result<Option<Network>, 
             Err(error) => return Err(error),
         }
     }
-    let named: Vec<Network> = api.all(requests::named::<Network>(wanted)).await?;
+    let named: Vec<Network> = api.all(api.named::<Network>(wanted)).await?;
     if let Some(network) = named.into_iter().find(|network| network.name == *wanted) {
         Ok(Some(network))
     } else {

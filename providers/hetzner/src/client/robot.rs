@@ -136,9 +136,8 @@ impl Robot {
 
     /// One server. Only [`ErrorKind::NotFound`] says that there is none.
     pub(crate) async fn server(&self, number: u64) -> Result<RobotServer, CloudError> {
-        let request = Request::get("/server/{number}")
-            .param("number", number)
-            .priority(Priority::Urgent);
+        let request = Request::get("/server/{number}").param("number", number);
+        let request = request.priority(Priority::Urgent);
         let RobotServerAnswer { server } = self.fetch(request).await?;
         if server.number != number {
             let message = format!("asked for server {number}, got server {}", server.number);
@@ -153,9 +152,8 @@ impl Robot {
 
     /// Whether a server runs, in Robot's own words. `None` if Robot does not know.
     pub(crate) async fn operating_status(&self, number: u64) -> Option<String> {
-        let request = Request::get("/reset/{number}")
-            .param("number", number)
-            .priority(Priority::Urgent);
+        let request = Request::get("/reset/{number}").param("number", number);
+        let request = request.priority(Priority::Urgent);
         let answer: RobotResetAnswer = self.fetch(request).await.ok()?;
         answer.reset.operating_status
     }

@@ -110,8 +110,32 @@ async fn another_server_than_the_one_asked_for_is_no_answer() {
 async fn a_list_without_its_things_is_no_list() {
     let script = Script::new([Reply::json(200, &json!({"meta": null}))]);
     let error = api(&script)
-        .all::<Server>(requests::list::<Server>())
+        .all::<Server>(api(&script).list::<Server>())
         .await
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Malformed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn resources_are_asked_for_as_the_go_ccm_does() {
+    let script = Script::new((0..3).map(|_| Reply::json(200, &json!({"servers": []}))));
+    let api = api(&script);
+    let label = "hcloud-ccm/service-uid";
+    for request in [
+        api.list::<Server>(),
+        api.named::<Server>("a b"),
+        api.labelled::<Server>(label, "u-1"),
+    ] {
+        assert_eq!(api.all::<Server>(request).await.unwrap(), []);
+    }
+    let seen = script.seen();
+    let lines: Vec<_> = seen.iter().map(|it| it.uri().query().unwrap()).collect();
+    let expected = [
+        "page=1&per_page=50",
+        "page=1&per_page=50&name=a%20b",
+        "page=1&per_page=50&label_selector=hcloud-ccm%2Fservice-uid%3Du-1",
+    ];
+    assert_eq!(lines, expected);
+    let create = api.create_request::<LoadBalancer>(&json!({}));
+    assert!(!create.is_idempotent(), "it is never made twice by a retry");
 }

@@ -13,7 +13,7 @@ use super::observe::Observed;
 use super::step::{Change, NewBalancer, Step};
 use super::targets::TargetAt;
 use crate::client::{ActionState, requests};
-use crate::wire::LoadBalancer;
+use crate::wire::{Certificate, LoadBalancer};
 
 /// When to check work that takes long.
 const CHECK_AFTER: Duration = Duration::from_secs(5);
@@ -64,8 +64,11 @@ impl HetznerBalancers {
             }
             Step::Change { id, change } => self.change(desired, *id, change).await?,
             Step::Delete(id) => {
-                let request = requests::delete_balancer(*id);
-                self.servers.api.send(request).await?;
+                self.servers.api.delete::<LoadBalancer>(id).await?;
+                StepOutcome::Done
+            }
+            Step::DeleteCertificate(id) => {
+                self.servers.api.delete::<Certificate>(id).await?;
                 StepOutcome::Done
             }
         };
@@ -98,13 +101,14 @@ impl HetznerBalancers {
             return None;
         }
         let found = Classified::ours(balancer);
-        let source = CertificateSource::Cloud(&self.servers.api);
+        let (api, listed) = (&self.servers.api, None);
+        let source = CertificateSource { api, listed };
         let desired = asked.desired.clone();
         self.resolve(spec, desired, found, source).await.ok()
     }
 
     async fn update(&self, id: u64, patch: &BalancerPatch<'_>) -> Result<StepOutcome, CloudError> {
-        let request = requests::update_balancer(id, json::body(patch));
+        let request = self.servers.api.replace_request::<LoadBalancer>(&id, patch);
         let updated = self.servers.api.send(request).await;
         updated.map_err(CloudError::vanished)?;
         Ok(StepOutcome::Done)
@@ -185,9 +189,8 @@ impl HetznerBalancers {
         private: bool,
     ) -> Result<StepOutcome, CloudError> {
         let is_last = false;
-        let removed = self
-            .change_plainly(id, &Change::RemoveTarget { at, is_last })
-            .await?;
+        let remove = Change::RemoveTarget { at, is_last };
+        let removed = self.change_plainly(id, &remove).await?;
         if let StepOutcome::Started { .. } = removed {
             return Ok(removed);
         }
@@ -200,10 +203,7 @@ impl HetznerBalancers {
             Ok(outcome) => Ok(outcome),
             Err((error, None)) => Err(error),
             Err((error, Some(restored))) => {
-                let fate = match restored {
-                    Ok(()) => "; the old target was restored".to_owned(),
-                    Err(why) => format!("; restoring the old target failed too: {}", why.message()),
-                };
+                let fate = fate_of("the old target", restored);
                 Err(self.refused(desired, id, at, error, &fate))
             }
         }
@@ -234,10 +234,7 @@ impl HetznerBalancers {
             Err((error, None)) => return Err(error),
             Err((error, Some(restored))) => (error, restored),
         };
-        let fate = match restored {
-            Ok(()) => format!("; its old address {from} was restored"),
-            Err(why) => format!("; restoring its old address {from} failed too: {why}"),
-        };
+        let fate = fate_of(&format!("its old address {from}"), restored);
         let message = format!("{change}: {}{fate}", error.message());
         let kind = match error.kind() {
             ErrorKind::NotFound => ErrorKind::Invalid,
@@ -290,6 +287,14 @@ impl HetznerBalancers {
         let service = &desired.balancer_ref().service;
         self.events.warn(service, TARGET_REFUSED, message.as_str());
         CloudError::new(operation, ErrorKind::Other, message).with_source(error)
+    }
+}
+
+/// What became of what a change was to replace.
+fn fate_of(old: &str, restored: Result<(), CloudError>) -> String {
+    match restored {
+        Ok(()) => format!("; {old} was restored"),
+        Err(why) => format!("; restoring {old} failed too: {}", why.message()),
     }
 }
 

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use cloudkeel_api::{BalancerRef, CloudError, ErrorKind, Failures};
+use cloudkeel_api::{BalancerRef, CloudError, ErrorKind, Failures, Priority};
+use cloudkeel_http::Request;
 use cloudkeel_toolkit::Labels;
 
 use super::desired::{Desired, DesiredCertificate};
-use super::owner_labels::SERVICE_UID;
+use super::owner_labels::{CLUSTER_UID, OWNER, SERVICE_UID};
 use super::step::NewCertificate;
 use crate::annotations::{HTTP_CERTIFICATES, ServiceProtocol};
-use crate::client::{Api, requests};
-use crate::wire::{Certificate, Issuance};
+use crate::client::Api;
+use crate::wire::{Certificate, Issuance, LoadBalancer, ResourceId};
 
 const OPERATION: &str = "find certificate";
 
@@ -48,42 +49,37 @@ impl Certificates {
     }
 }
 
-/// Where certificates are looked up.
+/// Where certificates are looked up: in a list of all of them if there is one, else in the cloud.
 #[derive(Clone, Copy)]
-pub(super) enum CertificateSource<'a> {
-    /// In the cloud.
-    Cloud(&'a Api),
-    /// In a list of all of them.
-    Listed(&'a [Certificate]),
+pub(super) struct CertificateSource<'a> {
+    pub(super) api: &'a Api,
+    pub(super) listed: Option<&'a [Certificate]>,
 }
 
 impl CertificateSource<'_> {
-    async fn named(self, name: &str) -> Result<Option<Certificate>, CloudError> {
-        let all: &[Certificate] = match self {
-            Self::Cloud(api) => {
-                &api.all::<Certificate>(requests::named::<Certificate>(name))
-                    .await?
-            }
-            Self::Listed(all) => all,
+    async fn those(
+        self,
+        request: Request,
+        fits: impl Fn(&Certificate) -> bool,
+    ) -> Result<Vec<Certificate>, CloudError> {
+        let found = match self.listed {
+            Some(_) => None,
+            None => Some(self.api.all(request).await?),
         };
-        Ok(all
-            .iter()
-            .find(|certificate| certificate.name == name)
-            .cloned())
+        let all = found.as_deref().or(self.listed).unwrap_or_default();
+        Ok(all.iter().filter(|it| fits(it)).cloned().collect())
     }
 
-    async fn of(self, uid: &String) -> Result<Vec<Certificate>, CloudError> {
-        match self {
-            Self::Cloud(api) => {
-                api.all(requests::labelled::<Certificate>(SERVICE_UID, uid))
-                    .await
-            }
-            Self::Listed(all) => {
-                let ours = all.iter();
-                let ours = ours.filter(|c| c.labels.get(SERVICE_UID) == Some(uid));
-                Ok(ours.cloned().collect())
-            }
-        }
+    async fn named(self, name: &str) -> Result<Option<Certificate>, CloudError> {
+        let request = self.api.named::<Certificate>(name);
+        let found = self.those(request, |it| it.name == name).await?;
+        Ok(found.into_iter().next())
+    }
+
+    pub(super) async fn of(self, uid: &String) -> Result<Vec<Certificate>, CloudError> {
+        let request = self.api.labelled::<Certificate>(SERVICE_UID, uid);
+        let is_its = |it: &Certificate| it.labels.get(SERVICE_UID) == Some(uid);
+        self.those(request, is_its).await
     }
 }
 
@@ -102,6 +98,7 @@ pub(super) async fn find(
     source: CertificateSource<'_>,
     asked: &Desired,
     balancer_ref: &BalancerRef,
+    cluster: Option<&str>,
 ) -> Result<Certificates, CloudError> {
     if asked.protocol != ServiceProtocol::Https {
         return Ok(Certificates::NotWanted);
@@ -117,7 +114,12 @@ pub(super) async fn find(
         } => {
             let ours = source.of(&balancer_ref.service.uid).await?;
             Ok(classify_managed(&ours, balancer_ref, || {
-                new(name, domains, *staging, balancer_ref)
+                new(
+                    name,
+                    domains,
+                    *staging,
+                    OWNER.added(&Labels::new(), balancer_ref, cluster),
+                )
             }))
         }
     }
@@ -175,15 +177,7 @@ fn classify_managed(
     }
 }
 
-fn new(
-    name: &str,
-    domains: &[String],
-    staging: bool,
-    balancer_ref: &BalancerRef,
-) -> NewCertificate {
-    // Certificates carry the UID of the Service alone, as the Go CCM's do.
-    let uid = balancer_ref.service.uid.clone();
-    let mut labels = Labels::from([(SERVICE_UID.to_owned(), uid)]);
+fn new(name: &str, domains: &[String], staging: bool, mut labels: Labels) -> NewCertificate {
     if staging {
         labels.insert(STAGING.to_owned(), "true".to_owned());
     }
@@ -194,13 +188,25 @@ fn new(
     }
 }
 
+impl Certificate {
+    /// Whether cloudkeel had it issued for this cluster, and nothing uses it but balancers that are deleted.
+    pub(super) fn goes(&self, cluster: Option<&String>, balancers: &[LoadBalancer]) -> bool {
+        let deleted = balancers.iter().filter(|it| !it.protection.delete);
+        let is_issued = cluster.is_some() && self.labels.get(CLUSTER_UID) == cluster;
+        let is_deleted = |user: &ResourceId| deleted.clone().any(|it| it.id == user.id);
+        self.status.is_some() && is_issued && self.used_by.iter().all(is_deleted)
+    }
+}
+
 /// Has a certificate issued. One of that name that is not ours is left alone.
 pub(super) async fn issue(api: &Api, new: &NewCertificate) -> Result<(), CloudError> {
-    let error = match api.send(requests::create::<Certificate>(new.body())).await {
+    let request = api.create_request::<Certificate>(&new.body());
+    let error = match api.send(request.priority(Priority::Urgent)).await {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => error,
         other => return other,
     };
-    let named = CertificateSource::Cloud(api).named(&new.name).await?;
+    let listed = None;
+    let named = CertificateSource { api, listed }.named(&new.name).await?;
     let service = |labels: &Labels| labels.get(SERVICE_UID).cloned();
     match named {
         // It was created by an attempt whose answer was lost.

@@ -114,8 +114,6 @@ fn targets(asked: &Asked, facts: &Facts, wanted: &BalancerType) -> Vec<TargetBod
     }
     let places = asked.targets.targets.by_node().into_iter();
     let places = places.take(wanted.max_targets);
-    places
-        .filter(|(at, _)| matches!(at, TargetAt::Server(_)))
-        .map(|(at, _)| at.body(Some(private)))
-        .collect()
+    let servers = places.filter(|(at, _)| matches!(at, TargetAt::Server(_)));
+    servers.map(|(at, _)| at.body(Some(private))).collect()
 }

@@ -140,9 +140,8 @@ impl Desired {
         let name = reader.text(&key::NAME);
         let location = reader.text_or(&key::LOCATION, defaults.location.as_ref());
         let network_zone = reader.text_or(&key::NETWORK_ZONE, defaults.network_zone.as_ref());
-        let hostname = reader
-            .text(&key::HOSTNAME)
-            .or_else(|| options.hostname.clone());
+        let hostname = reader.text(&key::HOSTNAME);
+        let hostname = hostname.or_else(|| options.hostname.clone());
         let (ipv4_ptr, ipv6_ptr) = (reader.text(&key::IPV4_RDNS), reader.text(&key::IPV6_RDNS));
         let use_private_ip = reader.about(Part::Targets).get(&key::USE_PRIVATE_IP);
         let private_ipv4 = reader.about(Part::Network).get(&key::PRIVATE_IPV4);
@@ -163,6 +162,7 @@ impl Desired {
         ];
         let aspects = of_the_service.into_iter().filter(|(_, is_asked)| *is_asked);
         let disabled = disabled.or(defaults.disable_public_network);
+        let subnet = subnet.or(defaults.private_subnet_ip_range);
         let default_type = || defaults.load_balancer_type.clone();
         Self {
             name: name.unwrap_or_else(|| balancer_name(spec)),
@@ -177,9 +177,7 @@ impl Desired {
             use_private_ip: use_private_ip.unwrap_or(defaults.use_private_ip),
             private_ipv4,
             // A network, also if it was written as an address in it.
-            subnet: subnet
-                .or(defaults.private_subnet_ip_range)
-                .map(|net| net.trunc()),
+            subnet: subnet.map(|net| net.trunc()),
             ipv4_ptr,
             ipv6_ptr,
             protocol,

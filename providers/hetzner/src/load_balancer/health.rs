@@ -29,9 +29,8 @@ fn health_of(spec: &LoadBalancerSpec, target: &Target) -> Vec<TargetHealth> {
         _ => HealthState::Unknown,
     };
     let statuses = target.health_status.0.iter();
-    statuses
-        .map(|it| health(it.listen_port, state(&it.status)))
-        .collect()
+    let known = statuses.map(|it| health(it.listen_port, state(&it.status)));
+    known.collect()
 }
 
 fn name_of(spec: &LoadBalancerSpec, target: &Target) -> String {

@@ -21,7 +21,8 @@ use async_trait::async_trait;
 use cloudkeel_api::{
     BalancerProfile, BalancerRef, Busy, Clock, CloudError, DesiredState, Executed, Failures,
     Features, LabelSelector, Limits, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus,
-    OwnedResource, Problem, ProviderContext, ProxyProtocols, Report, UnknownAnnotation, names,
+    OwnedResource, Problem, ProviderContext, ProxyProtocols, Report, ResourceKind,
+    UnknownAnnotation, names,
 };
 use cloudkeel_toolkit::{
     CloudBalancer, EventRecorder, RecentSet, SharedList, SharedRead, ingress, one_each,
@@ -39,10 +40,10 @@ use self::service::without_node_port;
 use self::step::Step;
 use crate::annotations as key;
 use crate::annotations::ServiceProtocol;
-use crate::client::{Login, requests};
+use crate::client::Login;
 use crate::config::{BalancerDefaults, Config};
 use crate::instances::Servers;
-use crate::wire::{BalancerType, LoadBalancer};
+use crate::wire::{BalancerType, Certificate, LoadBalancer};
 
 /// When to check a balancer that is being built.
 const BUILDING: Duration = Duration::from_secs(2);
@@ -168,11 +169,18 @@ impl LoadBalancerDriver for HetznerBalancers {
 
     async fn owned(&self) -> Result<Vec<OwnedResource>, CloudError> {
         let cluster = OWNER.cluster(self.facts.cluster.as_ref())?;
-        let request = requests::labelled::<LoadBalancer>(CLUSTER_UID, cluster);
-        let ours: Vec<LoadBalancer> = self.servers.api.all(request).await?;
+        let api = &self.servers.api;
+        let request = api.labelled::<LoadBalancer>(CLUSTER_UID, cluster);
+        let ours: Vec<LoadBalancer> = api.all(request).await?;
         // What is protected stays on purpose.
         let ours = ours.iter().filter(|balancer| !balancer.protection.delete);
-        Ok(ours.map(|b| OWNER.owned(b, &b.labels)).collect())
+        let ours = ours.map(|b| OWNER.owned(b, &b.labels));
+        let request = api.labelled::<Certificate>(CLUSTER_UID, cluster);
+        let unused: Vec<Certificate> = api.all(request).await?;
+        let unused = unused.iter().filter(|it| it.used_by.is_empty());
+        let unused =
+            unused.map(|it| OWNER.owned_as(ResourceKind::Certificate, it.id, &it.name, &it.labels));
+        Ok(ours.chain(unused).collect())
     }
 }
 
@@ -225,15 +233,14 @@ fn report(desired: DesiredState<'_>, have: &Observed, facts: &Facts) -> Report {
     if asked.protocol != ServiceProtocol::Tcp {
         ingress = through_balancer(&spec.balancer_ref, ingress);
     }
+    let busy = || busy(desired, have, balancer, facts);
     Report {
         unmet,
         status: LoadBalancerStatus {
             health: health::target_health(spec, balancer),
             ..LoadBalancerStatus::of(id, ingress)
         },
-        busy: recording
-            .busy
-            .or_else(|| busy(desired, have, balancer, facts)),
+        busy: recording.busy.or_else(busy),
         ..recording
     }
 }
@@ -262,19 +269,12 @@ fn unmet(
             "server {id} is not in network {network}, so it is reached by its public address as before"
         )
     });
-    let wrong = asked
-        .unread
-        .messages()
-        .chain(without_network(asked, facts))
-        .chain(without_node_port(spec))
-        .chain(outside);
+    let wrong = asked.unread.messages().chain(without_network(asked, facts));
+    let wrong = wrong.chain(without_node_port(spec)).chain(outside);
     let wrong = wrong.map(Failures::invalid);
     let references = load_balancer_type.into_iter().chain(certificate);
-    wrong
-        .chain(references)
-        .chain(too_many)
-        .chain(have.sharing.unmet())
-        .collect()
+    let wrong = wrong.chain(references).chain(too_many);
+    wrong.chain(have.sharing.unmet()).collect()
 }
 
 /// A balancer without its address is being built. A certificate is only waited for when there is nothing

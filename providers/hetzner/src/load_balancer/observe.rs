@@ -1,6 +1,7 @@
 //! What is there, whose it is, and what the Service asks for.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,8 +10,8 @@ use cloudkeel_api::{
     BalancerRef, CloudError, DesiredState, Failures, LoadBalancerSpec, Priority, ServiceRef, names,
 };
 use cloudkeel_toolkit::{
-    BalancerFinder, Capacity, Classified, CloudBalancer, HasListenerKey, Labels, ListenerKey,
-    Namesakes, Owner, ShareableBalancer, SharedList, Sharing, unresolved,
+    BalancerFinder, Capacity, Classified, CloudBalancer, HasListenerKey, ListenerKey, Namesakes,
+    Owner, SHARED_LABEL, ShareableBalancer, SharedList, Sharing, unresolved,
 };
 
 use super::HetznerBalancers;
@@ -20,7 +21,8 @@ use super::owner_labels::{OWNER, SERVICE_UID};
 use super::plan::capacity;
 use super::service::{supported, unsupported};
 use super::targets::{Dedicated, TargetAt, Wanted, is_dedicated, place_of};
-use crate::client::{Login, requests};
+use crate::annotations::CERTIFICATE_TYPE;
+use crate::client::Login;
 use crate::wire::{BalancerType, Certificate, LoadBalancer};
 
 const OPERATION: &str = "observe load balancer";
@@ -57,6 +59,8 @@ pub(crate) struct Observed {
     pub(super) is_full: bool,
     /// Which of its parts are the Service's.
     pub(super) sharing: Sharing,
+    /// Certificates that are deleted with the Service.
+    pub(super) left_certificates: Vec<u64>,
 }
 
 /// What a Service asks for.
@@ -81,8 +85,8 @@ pub(super) enum BalancerTypeChange {
 impl ShareableBalancer for LoadBalancer {
     type Target = TargetAt;
 
-    fn labels(&self) -> &Labels {
-        &self.labels
+    fn is_marked_shared(&self) -> bool {
+        self.labels.contains_key(SHARED_LABEL)
     }
 
     fn listener_keys(&self) -> impl Iterator<Item = ListenerKey> {
@@ -103,6 +107,16 @@ impl CloudBalancer for LoadBalancer {
     fn name(&self) -> &str {
         &self.name
     }
+
+    fn addresses(&self) -> Vec<IpAddr> {
+        let public = [self.public_net.ipv4.ip, self.public_net.ipv6.ip];
+        let private = self.private_net.iter().map(|net| net.ip);
+        public.into_iter().flatten().chain(private).collect()
+    }
+
+    fn service_uid(&self) -> Option<&str> {
+        self.labels.get(SERVICE_UID).map(String::as_str)
+    }
 }
 
 #[async_trait]
@@ -110,8 +124,9 @@ impl BalancerFinder for HetznerBalancers {
     type Balancer = LoadBalancer;
 
     async fn labelled(&self, service: &ServiceRef) -> Result<Vec<LoadBalancer>, CloudError> {
-        let request = requests::labelled::<LoadBalancer>(SERVICE_UID, &service.uid);
-        self.servers.api.all(request).await
+        let api = &self.servers.api;
+        let request = api.labelled::<LoadBalancer>(SERVICE_UID, &service.uid);
+        api.all(request).await
     }
 
     async fn with_id(&self, id: &str) -> Result<LoadBalancer, CloudError> {
@@ -124,8 +139,8 @@ impl BalancerFinder for HetznerBalancers {
     }
 
     async fn named(&self, name: &str) -> Result<Vec<LoadBalancer>, CloudError> {
-        let request = requests::named::<LoadBalancer>(name);
-        self.servers.api.all(request).await
+        let api = &self.servers.api;
+        api.all(api.named::<LoadBalancer>(name)).await
     }
 
     async fn all(&self) -> Result<Vec<LoadBalancer>, CloudError> {
@@ -170,6 +185,7 @@ impl HetznerBalancers {
             self.events
                 .shared_balancer_left(desired, &found.ours, &sharing);
             return Ok(Observed {
+                left_certificates: self.left_certificates(desired, &found).await?,
                 found,
                 sharing,
                 ..Observed::default()
@@ -177,10 +193,34 @@ impl HetznerBalancers {
         };
         let desired = Desired::of(spec, &self.facts.defaults);
         let found = self.find(balancer_ref, &desired.name).await?;
-        let source = CertificateSource::Cloud(&self.servers.api);
+        let (api, listed) = (&self.servers.api, None);
+        let source = CertificateSource { api, listed };
         let observed = self.resolve(spec, desired, found, source).await?;
         self.report_notices(spec, &observed);
         Ok(observed)
+    }
+
+    /// Certificates that were issued for a Service that goes. Where only its labels are known, they are looked for all the same.
+    async fn left_certificates(
+        &self,
+        desired: DesiredState<'_>,
+        found: &Classified<LoadBalancer>,
+    ) -> Result<Vec<u64>, CloudError> {
+        let BalancerRef {
+            service,
+            annotations,
+            ..
+        } = desired.balancer_ref();
+        let kind = annotations.get(CERTIFICATE_TYPE.name());
+        let is_managed = annotations.is_empty() || kind.is_some_and(|kind| kind == "managed");
+        if !is_managed || matches!(desired, DesiredState::Released(_)) {
+            return Ok(Vec::new());
+        }
+        let (api, cluster) = (&self.servers.api, self.facts.cluster.as_ref());
+        let source = CertificateSource { api, listed: None };
+        let issued = source.of(&service.uid).await?;
+        let issued = issued.iter().filter(|it| it.goes(cluster, &found.ours));
+        Ok(issued.map(|it| it.id).collect())
     }
 
     /// One list of balancers, and one of certificates if any are wanted, for all specs.
@@ -197,7 +237,8 @@ impl HetznerBalancers {
         } else {
             Vec::new()
         };
-        let source = CertificateSource::Listed(&certificates);
+        let listed = Some(&*certificates);
+        let source = CertificateSource { api, listed };
         let mut observed = Vec::with_capacity(specs.len());
         for (spec, desired) in specs.iter().zip(desired) {
             let found = self.find_among(&all, &spec.balancer_ref, &desired.name);
@@ -228,7 +269,8 @@ impl HetznerBalancers {
         } else {
             self.type_change(&desired, balancer).await?
         };
-        let certificates = certificate::find(source, &desired, &spec.balancer_ref).await;
+        let cluster = self.facts.cluster.as_deref();
+        let certificates = certificate::find(source, &desired, &spec.balancer_ref, cluster).await;
         let certificates =
             certificates.or_else(|error| unresolved(error).map(Certificates::Unobtainable))?;
         let outside = match balancer {
@@ -239,6 +281,7 @@ impl HetznerBalancers {
         };
         Ok(Observed {
             sharing,
+            left_certificates: Vec::new(),
             is_full: balancer.is_some_and(|balancer| self.full.contains(&balancer.id)),
             asked: Some(Asked { desired, targets }),
             type_change,
@@ -277,9 +320,8 @@ impl HetznerBalancers {
             return BTreeSet::new();
         };
         let network = self.facts.network;
-        let outside = servers
-            .iter()
-            .filter(|server| misrouted.contains(&server.id));
+        let outside = servers.iter();
+        let outside = outside.filter(|server| misrouted.contains(&server.id));
         let outside = outside.filter(|server| network.and_then(|n| server.ip_in(n)).is_none());
         outside.map(|server| server.id).collect()
     }
@@ -407,9 +449,8 @@ pub(super) fn targets_over_limit(targets: &Wanted, seen: &Observed) -> Option<Fa
     match (seen.found.balancer(), &seen.type_change) {
         (Some(balancer), _) => {
             let capacity = capacity(seen, balancer);
-            targets
-                .diff(balancer, capacity, &seen.sharing)
-                .over_limit(capacity.planned)
+            let diff = targets.diff(balancer, capacity, &seen.sharing);
+            diff.over_limit(capacity.planned)
         }
         (None, BalancerTypeChange::To(wanted)) => {
             let (none, limit) = (BTreeMap::new(), wanted.max_targets);

@@ -53,10 +53,8 @@ impl Aspect {
 
 /// What was set because the Service asked for it.
 pub(super) fn set_for_service(labels: &Labels) -> BTreeSet<Aspect> {
-    let words: BTreeSet<&str> = labels
-        .get(SET_FOR_SERVICE)
-        .map(|words| words.split('.').collect())
-        .unwrap_or_default();
+    let words = labels.get(SET_FOR_SERVICE).map(|words| words.split('.'));
+    let words: BTreeSet<&str> = words.into_iter().flatten().collect();
     let all = Aspect::ALL.into_iter();
     all.filter(|aspect| words.contains(aspect.as_str()))
         .collect()

@@ -36,7 +36,10 @@ pub(super) fn plan(
                 return Ok(ours.flat_map(|b| shared::leave(b, &have.sharing)).collect());
             }
             let deleted = ours.filter(|b| !b.protection.delete);
-            Ok(deleted.map(|b| Step::Delete(b.id)).collect())
+            let certificates = have.left_certificates.iter().copied();
+            let certificates = certificates.map(Step::DeleteCertificate);
+            let deleted = deleted.map(|b| Step::Delete(b.id));
+            Ok(deleted.chain(certificates).collect())
         }
         (DesiredState::Released(_), _) => {
             let labels = |b: &LoadBalancer| have.sharing.labelled(OWNER.removed(&b.labels));
@@ -78,9 +81,8 @@ fn present(
     let label = |labels| Step::Label(id, labels);
     let is_renamed = desired.name != balancer.name && !have.sharing.is_shared();
     let rename = is_renamed.then(|| Step::Rename(id, desired.name.clone()));
-    let changes = changes
-        .into_iter()
-        .map(|change| Step::Change { id, change });
+    let changes = changes.into_iter();
+    let changes = changes.map(|change| Step::Change { id, change });
     let steps = adopt
         .into_iter()
         .chain(before.map(label))
@@ -178,9 +180,8 @@ pub(super) fn algorithm(
     restored: &BTreeSet<Aspect>,
 ) -> Option<Change> {
     let default = restored.contains(&Aspect::Algorithm);
-    let algorithm = asked
-        .algorithm
-        .or(default.then_some(Algorithm::RoundRobin))?;
+    let default = default.then_some(Algorithm::RoundRobin);
+    let algorithm = asked.algorithm.or(default)?;
     (algorithm.as_str() != have.algorithm.name).then_some(Change::Algorithm { algorithm })
 }
 
@@ -277,9 +278,8 @@ fn change_targets(
     let ours = misrouted.map(TargetAt::Server);
     let ours = ours.filter(|at| !sharing.is_foreign_target(at));
     let retarget = ours.map(|at| Change::Retarget { at, private });
-    let diff = asked
-        .targets
-        .diff(balancer, capacity(have, balancer), sharing);
+    let capacity = capacity(have, balancer);
+    let diff = asked.targets.diff(balancer, capacity, sharing);
     let changes = diff.changes.into_iter().filter_map(|change| match change {
         TargetChange::Add {
             target: at,

@@ -35,10 +35,7 @@ pub(super) fn without_node_port(spec: &LoadBalancerSpec) -> impl Iterator<Item =
 
 impl HasListenerKey for Service {
     fn listener_key(&self) -> ListenerKey {
-        ListenerKey {
-            protocol: Protocol::Tcp,
-            port: self.listen_port,
-        }
+        ListenerKey::tcp(self.listen_port)
     }
 }
 

@@ -42,6 +42,8 @@ pub(crate) enum Step {
     Release(u64, Labels),
     /// Deletes a balancer.
     Delete(u64),
+    /// Deletes a certificate that was issued for a Service that goes.
+    DeleteCertificate(u64),
 }
 
 /// A balancer that is to be created.
@@ -234,7 +236,7 @@ impl cloudkeel_api::Step for Step {
                 Change::DeleteService { .. } | Change::RemoveTarget { .. } => StepAction::Delete,
                 _ => StepAction::Change,
             },
-            Self::Delete(_) => StepAction::Delete,
+            Self::Delete(_) | Self::DeleteCertificate(_) => StepAction::Delete,
             _ => StepAction::Change,
         }
     }
@@ -243,6 +245,8 @@ impl cloudkeel_api::Step for Step {
         match (self, failed) {
             // A certificate needs no balancer.
             (Self::IssueCertificate(_), _) => false,
+            // One that is in use cannot be deleted.
+            (Self::DeleteCertificate(_), Self::Delete(_)) => true,
             // It is released without what was ours.
             (Self::Release(..), _) | (_, Self::Create(_) | Self::Adopt(..)) => true,
             (Self::Change { change, .. }, Self::Change { change: failed, .. }) => {
@@ -319,6 +323,7 @@ impl fmt::Display for Step {
             Self::Rename(id, name) => write!(f, "rename load balancer {id} to {name}"),
             Self::Change { id, change } => write!(f, "{change} at load balancer {id}"),
             Self::Delete(id) => write!(f, "delete load balancer {id}"),
+            Self::DeleteCertificate(id) => write!(f, "delete certificate {id}"),
         }
     }
 }

@@ -41,20 +41,16 @@ pub(crate) struct TargetBody {
 }
 
 impl TargetAt {
-    pub(super) const fn body(self, private: Option<bool>) -> TargetBody {
-        match self {
-            Self::Server(id) => TargetBody {
-                by: "server",
-                server: Some(TargetServer { id }),
-                ip: None,
-                use_private_ip: private,
-            },
-            Self::Ip(ip) => TargetBody {
-                by: "ip",
-                server: None,
-                ip: Some(TargetIp { ip }),
-                use_private_ip: None,
-            },
+    pub(super) fn body(self, private: Option<bool>) -> TargetBody {
+        let (by, server, ip) = match self {
+            Self::Server(id) => ("server", Some(TargetServer { id }), None),
+            Self::Ip(ip) => ("ip", None, Some(TargetIp { ip })),
+        };
+        TargetBody {
+            by,
+            server,
+            ip,
+            use_private_ip: private.filter(|_| server.is_some()),
         }
     }
 }

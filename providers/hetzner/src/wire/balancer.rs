@@ -167,6 +167,14 @@ pub(crate) struct Certificate {
     pub(crate) labels: BTreeMap<String, String>,
     /// Only managed ones have one.
     pub(crate) status: Option<CertificateStatus>,
+    /// The balancers that serve it.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub(crate) used_by: Vec<ResourceId>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct ResourceId {
+    pub(crate) id: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

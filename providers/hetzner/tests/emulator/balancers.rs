@@ -1,8 +1,13 @@
 //! Load balancers from their making to their end.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use cloudkeel_api::{DesiredState, ErrorKind, Ingress, IpMode, Outcome};
+use cloudkeel_api::{
+    DesiredState, ErrorKind, Ingress, IpMode, OtherService, OtherServices, Outcome, ServiceRef,
+    ServiceSearch,
+};
 use cloudkeel_emulator_hetzner::{
     Destination, Fault, HetznerCloud, Operation, Permission, ServerSpec, Settings,
 };
@@ -295,6 +300,47 @@ async fn the_go_ccms_way_of_adopting_is_a_setting() {
     let have = lab.balancer();
     assert_eq!(have.labels["hcloud-ccm/service-uid"], "u-1");
     assert_eq!(have.labels["team"], "a");
+}
+
+/// Another Service of the cluster, which publishes nothing yet.
+struct Neighbour(ServiceRef);
+
+impl ServiceSearch for Neighbour {
+    fn find(&self, fits: &dyn Fn(OtherService<'_>) -> bool) -> Option<ServiceRef> {
+        let other = OtherService {
+            service: &self.0,
+            annotations: &BTreeMap::new(),
+            ingress: &[],
+        };
+        fits(other).then(|| self.0.clone())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_balancer_of_a_service_that_is_there_is_not_adopted_by_its_name() {
+    let lab = Lab::new(0);
+    let labels = json!({"hcloud-ccm/service-uid": "u-2"});
+    let body = json!({
+        "name": "web", "load_balancer_type": "lb11", "location": "fsn1", "labels": labels,
+    });
+    lab.post("/load_balancers", body).await;
+    let before = lab.balancer();
+    let provider = lab
+        .provider_with(|config| config.load_balancers.adopt_by_name = true)
+        .await;
+    let mut desired = spec(&[80], &[]);
+    annotate(&mut desired, &[("name", "web")]);
+    let neighbour = Neighbour(balancer_ref("u-2").service);
+    desired.balancer_ref.others = OtherServices::new(Arc::new(neighbour));
+    let applied = balancers(&provider).apply(DesiredState::Present(&desired));
+    let error = applied.await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotOurs);
+    assert!(
+        error.message().contains("belongs to Service default/web"),
+        "{error}"
+    );
+    assert_eq!(lab.balancer().labels, before.labels);
+    assert_eq!(lab.mutations(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cloudkeel_api::{DesiredState, ErrorKind, LoadBalancerSpec, Outcome};
+use cloudkeel_api::{DesiredState, ErrorKind, LoadBalancerSpec, Outcome, ResourceKind};
 use cloudkeel_emulator_hetzner::{Fault, Operation, Settings};
 use serde_json::json;
 
@@ -155,4 +155,83 @@ async fn uploaded_certificates_are_found_by_name_or_id() {
     let error = error.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(error.message().contains("\"three\""), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_certificate_that_was_issued_for_a_service_goes_with_it_and_is_found_when_it_is_left() {
+    let lab = Lab::new(0);
+    let provider = lab.provider().await;
+    let desired = managed(&[]);
+    settle(&provider, &desired).await;
+    // The Go CCM writes no label of the cluster, and one that is in use is no left-over.
+    let body = json!({
+        "name": "go", "type": "managed", "domain_names": ["x.example"],
+        "labels": {"hcloud-ccm/service-uid": "u-9"},
+    });
+    lab.post("/certificates", body).await;
+    let owned = || async {
+        let owned = balancers(&provider).owned().await.unwrap();
+        let owned = owned.into_iter();
+        owned
+            .map(|it| (it.kind, it.service.map(|it| it.uid)))
+            .collect::<Vec<_>>()
+    };
+    let uid = || Some("u-1".to_owned());
+    assert_eq!(owned().await, [(ResourceKind::LoadBalancer, uid())]);
+    let absent = DesiredState::Absent(&desired.balancer_ref);
+    let outcome = balancers(&provider).apply(absent).await;
+    assert!(matches!(outcome, Ok(Outcome::Gone { .. })), "{outcome:?}");
+    let left: Vec<_> = lab
+        .cloud
+        .certificates()
+        .into_iter()
+        .map(|it| it.name)
+        .collect();
+    assert_eq!(left, ["go"]);
+
+    // A balancer that was deleted by hand leaves its certificate. Its labels are all that is known of its Service.
+    settle(&provider, &desired).await;
+    let id = lab.balancer().id;
+    lab.delete(&format!("/load_balancers/{id}")).await;
+    assert_eq!(owned().await, [(ResourceKind::Certificate, uid())]);
+    let mut known = desired.balancer_ref.clone();
+    known.annotations.clear();
+    let absent = DesiredState::Absent(&known);
+    let plan = balancers(&provider).plan(absent).await.unwrap();
+    assert_eq!(plan.steps.len(), 1, "{plan:?}");
+    assert!(
+        plan.steps[0].text.starts_with("delete certificate"),
+        "{plan:?}"
+    );
+    balancers(&provider).apply(absent).await.unwrap();
+    assert_eq!(lab.cloud.certificates().len(), 1);
+    assert!(owned().await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_certificate_that_anything_else_uses_or_that_was_not_issued_here_stays() {
+    let lab = Lab::new(0);
+    let provider = lab.provider().await;
+    let desired = managed(&[]);
+    settle(&provider, &desired).await;
+    let id = lab.cloud.certificates()[0].id;
+    let other = json!({
+        "name": "other", "load_balancer_type": "lb11", "location": "fsn1",
+        "services": [{"protocol": "https", "http": {"certificates": [id]}}],
+    });
+    lab.post("/load_balancers", other).await;
+    let absent = DesiredState::Absent(&desired.balancer_ref);
+    balancers(&provider).apply(absent).await.unwrap();
+    assert_eq!(lab.cloud.certificates().len(), 1, "the other one uses it");
+
+    let lab = Lab::new(0);
+    let provider = lab.provider().await;
+    let body = json!({
+        "name": "mine", "type": "managed", "domain_names": ["a.example"],
+        "labels": {"hcloud-ccm/service-uid": "u-1"},
+    });
+    lab.post("/certificates", body).await;
+    settle(&provider, &desired).await;
+    balancers(&provider).apply(absent).await.unwrap();
+    assert_eq!(lab.cloud.certificates().len(), 1, "it was labelled by hand");
 }

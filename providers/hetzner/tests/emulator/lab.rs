@@ -98,17 +98,25 @@ impl Lab {
         self.speak(Request::post(path.to_owned()).json(body)).await
     }
 
+    pub(crate) async fn delete(&self, path: &str) {
+        let deleted = self.client().send(Request::delete(path.to_owned()));
+        deleted.await.unwrap();
+    }
+
     pub(crate) async fn put(&self, path: &str, body: Value) -> Value {
         self.speak(Request::put(path.to_owned()).json(body)).await
     }
 
     async fn speak(&self, request: Request) -> Value {
-        let client = Client::builder(format!("{}/v1", InProcess::URL))
+        self.client().fetch(request).await.unwrap()
+    }
+
+    fn client(&self) -> Client {
+        Client::builder(format!("{}/v1", InProcess::URL))
             .transport(Arc::new(self.cloud.transport()))
             .authorizer(HeaderAuth::bearer(HetznerCloud::TOKEN.into()))
             .build()
-            .unwrap();
-        client.fetch(request).await.unwrap()
+            .unwrap()
     }
 
     /// The one balancer that is there.

@@ -1,14 +1,15 @@
 //! What is there, and whose it is.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
     BalancerRef, CloudError, DesiredState, ErrorKind, LoadBalancerSpec, Priority, ServiceRef,
 };
 use cloudkeel_toolkit::{
-    BalancerFinder, Classified, CloudBalancer, HasListenerKey, Labels, ListenerKey, LookupError,
-    Owner, ShareableBalancer, SharedList, Sharing, balancer_name,
+    BalancerFinder, Classified, CloudBalancer, HasListenerKey, ListenerKey, LookupError, Owner,
+    SHARED_LABEL, ShareableBalancer, SharedList, Sharing, balancer_name,
 };
 
 use super::desired::Desired;
@@ -41,13 +42,17 @@ impl CloudBalancer for Balancer {
     fn name(&self) -> &str {
         &self.name
     }
+
+    fn addresses(&self) -> Vec<IpAddr> {
+        self.addresses.clone()
+    }
 }
 
 impl ShareableBalancer for Balancer {
     type Target = TargetAt;
 
-    fn labels(&self) -> &Labels {
-        &self.labels
+    fn is_marked_shared(&self) -> bool {
+        self.labels.contains_key(SHARED_LABEL)
     }
 
     fn listener_keys(&self) -> impl Iterator<Item = ListenerKey> {

@@ -58,9 +58,11 @@ impl Floating {
     }
 }
 
-/// Whether a floating IP was made for a Service, by this provider or the Go CCM.
-pub(super) fn is_made_for_service(ip: &FloatingIp) -> bool {
-    ip.description.contains(TEXT.before.trim_end())
+/// Whether a floating IP was made for this Service, by this provider or the Go CCM. One that it only asked for may have been
+/// made for another, whose address it stays.
+pub(super) fn is_made_for(ip: &FloatingIp, balancer_ref: &BalancerRef) -> bool {
+    let made_for = format!("{}{} from ", TEXT.before, balancer_ref.service);
+    ip.description.contains(&made_for)
 }
 
 /// Whether it leads nowhere.
@@ -83,7 +85,7 @@ impl OpenStackBalancers {
             TEXT.service(&ip.description, &self.identity)
                 .is_some_and(is_its)
         } else {
-            is_made_for_service(ip)
+            is_made_for(ip, balancer_ref)
         };
         let description = self.description(balancer_ref);
         if is_owner && is_made && ip.description != description {
@@ -123,7 +125,7 @@ impl OpenStackBalancers {
         let is_owner = found.role != Role::Sharer;
         match present {
             Some(ip) if asked.is_internal && is_owner && !found.sharing.is_shared() => {
-                let is_deleted = is_made_for_service(ip) && !asked.keep_floating_ip;
+                let is_deleted = is_made_for(ip, &spec.balancer_ref) && !asked.keep_floating_ip;
                 return Ok(if is_deleted {
                     Floating::Delete(ip.clone())
                 } else {

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use cloudkeel_api::{CloudError, DesiredState, Failures, LoadBalancerSpec, Priority};
 use cloudkeel_http::Request;
 use cloudkeel_toolkit::{
-    CloudBalancer, HasListenerKey, Labels, ListenerKey, ShareableBalancer, Sharing, unresolved,
+    CloudBalancer, HasListenerKey, Labels, ListenerKey, SHARED_LABEL, ShareableBalancer, Sharing,
+    unresolved,
 };
 
 use super::OpenStackBalancers;
@@ -118,8 +119,8 @@ impl CloudBalancer for Found {
 impl ShareableBalancer for Found {
     type Target = SocketAddr;
 
-    fn labels(&self) -> &Labels {
-        &self.labels
+    fn is_marked_shared(&self) -> bool {
+        self.labels.contains_key(SHARED_LABEL)
     }
 
     fn listener_keys(&self) -> impl Iterator<Item = ListenerKey> {

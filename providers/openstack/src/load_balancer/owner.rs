@@ -6,7 +6,7 @@
 
 use std::net::IpAddr;
 
-use cloudkeel_api::BalancerRef;
+use cloudkeel_api::{BalancerRef, ServiceRef};
 use cloudkeel_toolkit::{
     CloudBalancer, Labels, Owner, OwnerLabels, SHARED_LABEL, ServiceLabel, is_referenced,
 };
@@ -48,6 +48,10 @@ impl CloudBalancer for Candidate {
     fn name(&self) -> &str {
         &self.balancer.name
     }
+
+    fn is_named_for(&self, service: &ServiceRef) -> bool {
+        self.balancer.is_named_for(service)
+    }
 }
 
 impl CloudBalancer for LoadBalancer {
@@ -57,6 +61,13 @@ impl CloudBalancer for LoadBalancer {
 
     fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Perhaps when the cluster had another name. The oldest names are made of the Service's UID.
+    fn is_named_for(&self, service: &ServiceRef) -> bool {
+        let end = format!("_{}_{}", service.namespace, service.name);
+        let is_made_for = self.name.starts_with(NAME_PREFIX) && self.name.ends_with(&end);
+        is_made_for || self.name == service.default_balancer_name()
     }
 }
 
@@ -154,12 +165,9 @@ pub(super) fn owner_of(
     balancer_ref: &BalancerRef,
     cluster: Option<&str>,
 ) -> Owner {
-    let Candidate {
-        balancer,
-        floating_ip,
-    } = candidate;
+    let (balancer, floating_ip) = (&candidate.balancer, candidate.floating_ip);
     let by_tags = OWNER.owner(&labels_of(&balancer.tags), balancer_ref, cluster);
-    let places = [balancer.vip_address, *floating_ip].into_iter().flatten();
+    let places = [balancer.vip_address, floating_ip].into_iter().flatten();
     let places: Vec<_> = places.map(|ip| ip.to_string()).collect();
     let points_at_it = is_referenced(
         balancer_ref,
@@ -173,13 +181,7 @@ pub(super) fn owner_of(
     }
 }
 
-/// Whether the name of a load balancer says that it was made for this Service, perhaps when the cluster had another
-/// name. The oldest names are made of the Service's UID.
+/// Whether the name of a load balancer says that it was made for this Service.
 pub(super) fn is_named_for(balancer: &LoadBalancer, balancer_ref: &BalancerRef) -> bool {
-    let service = &balancer_ref.service;
-    let end = format!("_{}_{}", service.namespace, service.name);
-    let is_of_old_cluster = balancer.name.starts_with(NAME_PREFIX) && balancer.name.ends_with(&end);
-    balancer.name == service_name(balancer_ref)
-        || balancer.name == service.default_balancer_name()
-        || is_of_old_cluster
+    balancer.name == service_name(balancer_ref) || balancer.is_named_for(&balancer_ref.service)
 }

@@ -18,7 +18,7 @@ use self::network::{
 use super::Facts;
 use super::desired::Desired;
 use super::find::sharers;
-use super::floating_ip::{Floating, is_made_for_service};
+use super::floating_ip::{Floating, is_made_for};
 use super::observe::{Found, Observed, Role};
 use super::owner::{
     NAME_PREFIX, other_services, owned_tags, released_tags, service_name, shared_tags,
@@ -254,7 +254,7 @@ fn remove(found: &Found, balancer_ref: &BalancerRef, facts: &Facts) -> Vec<Step>
     let mut others = other_services(&balancer.tags, &found.service);
     let has_others = others.next().is_some();
     let floating_ip = found.floating_ip.as_ref();
-    let floating_ip = floating_ip.filter(|ip| is_made_for_service(ip));
+    let floating_ip = floating_ip.filter(|ip| is_made_for(ip, balancer_ref));
     if found.role == Role::Sharer || has_others || found.sharing.outlives_service() {
         let listeners = found.our_listeners();
         let removed = listeners.flat_map(|it| remove_listener(it, found));

@@ -38,26 +38,19 @@ impl ScopeGuard<'_> {
         if node.facts.provider_id.is_none() {
             return Belonging::Not;
         }
-        let owner = owner_of(&node.facts, self.clouds);
-        match &owner {
-            _ if !owner.may_be(cloud) => Belonging::Not,
-            Owner::Ask(owners) => match sole_owner(&node.facts.uid, owners) {
-                Some(sole) if std::ptr::eq(Arc::as_ptr(sole), cloud) => Belonging::Owned,
-                Some(_) => Belonging::Not,
-                None => Belonging::Possible,
-            },
-            Owner::Cloud(_) | Owner::Unowned { .. } => Belonging::Owned,
+        match self.clouds_of(node).as_slice() {
+            [owner] if owner.is(cloud) => Belonging::Owned,
+            owners if owners.iter().any(|owner| owner.is(cloud)) => Belonging::Possible,
+            _ => Belonging::Not,
         }
     }
 
     /// Whether another cloud that may own a Node shows its instance.
     pub(crate) fn is_shown_by_another(&self, cloud: &Cloud, node: &NodeView) -> bool {
-        let Owner::Ask(owners) = owner_of(&node.facts, self.clouds) else {
-            return false;
-        };
-        let others = owners.iter().filter(|owner| owner.name != cloud.name);
-        let mut lists = others.filter_map(|other| Some((other, other.inventory.latest()?)));
-        lists.any(|(other, list)| other.shown(&list.list, &node.facts).is_some())
+        self.clouds_of(node).iter().any(|other| {
+            let list = other.inventory.latest().filter(|_| !other.is(cloud));
+            list.is_some_and(|list| other.shown(&list.list, &node.facts).is_some())
+        })
     }
 
     /// The clouds whose Node this is: one, or those that recognise its provider ID. None if it is another's, or if it

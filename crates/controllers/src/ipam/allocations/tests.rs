@@ -1,5 +1,7 @@
 use std::sync::Mutex;
 
+use cloudkeel_api::names;
+
 use super::*;
 
 fn net(text: &str) -> IpNet {

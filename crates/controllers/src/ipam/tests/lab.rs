@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use async_trait::async_trait;
-use cloudkeel_api::{CollectedEvents, TokioClock};
+use cloudkeel_api::{CollectedEvents, SharedEvents, SystemClock, TokioClock};
 use cloudkeel_embedded::{
     After, Before, Call, DirectClient, EmbeddedApi, Interposer, Refusal, Verb,
 };
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::DropGuard;
 
 use super::super::*;
-use crate::runtime::Unobserved;
+use crate::runtime::{Cache, NodeWriter, Unobserved};
 use crate::view::SlimNode;
 
 const NODES: &str = "/api/v1/nodes";
@@ -193,14 +193,16 @@ impl Lab {
         let (api, cache) = (Cluster::new(), Cache::new());
         let events = Arc::new(CollectedEvents::default());
         let sink: SharedEvents = Arc::<CollectedEvents>::clone(&events);
-        let context = IpamContext {
+        let parts = IpamParts {
             nodes: Arc::clone(&cache),
+            clouds: Vec::new(),
             writer: NodeWriter::new(api.client()),
             events: sink,
+            clock: Arc::new(SystemClock),
             queue_observer: Arc::new(Unobserved),
             observer: Arc::new(Unobserved),
         };
-        let controller = IpamController::new(settings, context).unwrap();
+        let controller = IpamController::new(settings, parts).unwrap();
         let listeners = vec![controller.listener()];
         let stop = CancellationToken::new();
         let stopped = stop.clone();

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tower::Service;
 
 use super::super::{NodeController, NodeObserver, NodeParts, NodeSettings};
-use super::plan::NodeChanges;
+use super::plan::NodePlan;
 use crate::runtime::{Cache, FailureMessage, NodeWriter, Unobserved, Verdict};
 use crate::view::NodeView;
 
@@ -57,8 +57,7 @@ impl Service<Request<Body>> for Slow {
 struct Unheard;
 
 impl NodeObserver for Unheard {
-    fn taint_removed(&self, _: Duration) {}
-    fn synced(&self, _: Duration) {}
+    fn initialized(&self, _: Duration) {}
 }
 
 fn controller(server: &Slow, settings: NodeSettings) -> Arc<NodeController> {
@@ -76,6 +75,13 @@ fn controller(server: &Slow, settings: NodeSettings) -> Arc<NodeController> {
     NodeController::new(parts, settings)
 }
 
+fn new_address() -> NodePlan {
+    NodePlan {
+        addresses: Some(vec![NodeAddress::hostname("n")]),
+        ..NodePlan::default()
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn no_more_nodes_get_new_addresses_at_once_than_the_settings_say() {
     for (refreshers, most) in [(1, 1), (3, 3), (usize::MAX, 10)] {
@@ -85,9 +91,8 @@ async fn no_more_nodes_get_new_addresses_at_once_than_the_settings_say() {
             ..NodeSettings::default()
         };
         let controller = controller(&server, settings);
-        let (node, addresses) = (NodeView::default(), [NodeAddress::hostname("n")]);
-        let nothing = NodeChanges::default();
-        let writing = (0..10).map(|_| controller.write_refresh(&node, Some(&addresses), &nothing));
+        let (node, plan) = (NodeView::default(), new_address());
+        let writing = (0..10).map(|_| controller.write_refresh(&node, &plan));
         for written in join_all(writing).await {
             written.unwrap();
         }
@@ -118,9 +123,8 @@ async fn nothing_is_remembered_of_a_node_that_went_while_it_was_written() {
     let writing = async {
         controller.parts.nodes.synced().await;
         let node = controller.parts.nodes.get("n").unwrap();
-        let (addresses, nothing) = ([NodeAddress::hostname("n")], NodeChanges::default());
-        let written = controller.write_refresh(&node, Some(&addresses), &nothing);
-        written.await.unwrap();
+        let written = controller.write_refresh(&node, &new_address()).await;
+        written.unwrap();
         controller.wait(
             &node,
             &FailureMessage::from_text("no machine"),

@@ -4,14 +4,16 @@ mod correlate;
 mod recent;
 mod write;
 
+use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
-use cloudkeel_api::{Event, EventSink, Subject};
+use cloudkeel_api::{Event, EventSink, Subject, one_line};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
+use super::error_text::LONGEST_MESSAGE;
 pub use recent::{RecentEvent, RecentEvents};
 pub use write::write_events;
 
@@ -76,10 +78,7 @@ impl Reports {
         let passing = self.queues.into_iter().map(|mut queue| {
             let (to, stop) = (&to, &stop);
             async move {
-                while let Some(Some(reported)) = stop.run_until_cancelled(queue.recv()).await {
-                    to(&reported);
-                }
-                while let Ok(reported) = queue.try_recv() {
+                while let Some(reported) = next(&mut queue, stop).await {
                     to(&reported);
                 }
             }
@@ -88,14 +87,23 @@ impl Reports {
     }
 }
 
+/// The next Event; after `stop`, only what waits already.
+async fn next(queue: &mut mpsc::Receiver<Reported>, stop: &CancellationToken) -> Option<Reported> {
+    let next = stop.run_until_cancelled(queue.recv()).await;
+    next.unwrap_or_else(|| queue.try_recv().ok())
+}
+
 struct Source {
     recorder: EventRecorder,
     source: &'static str,
 }
 
 impl EventSink for Source {
-    fn emit(&self, event: Event) {
+    fn emit(&self, mut event: Event) {
         let source = self.source;
+        if let Cow::Owned(line) = one_line(&event.message, LONGEST_MESSAGE) {
+            event.message = line;
+        }
         let Some(writer) = self.recorder.senders.get(writer_of(&event.subject)) else {
             return;
         };

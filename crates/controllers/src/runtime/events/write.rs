@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::correlate::{Correlated, Correlator};
-use super::{RecentEvents, Reported, Reports, name, namespace};
+use super::{RecentEvents, Reported, Reports, name, namespace, next};
 use crate::log_messages::EVENTS_FORBIDDEN;
 use crate::runtime::ErrorText;
 use crate::runtime::metadata_client::MetadataClient;
@@ -59,10 +59,7 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     async fn run(mut self, mut queue: mpsc::Receiver<Reported>, stop: &CancellationToken) {
-        while let Some(Some(reported)) = stop.run_until_cancelled(queue.recv()).await {
-            self.write(&reported).await;
-        }
-        while let Ok(reported) = queue.try_recv() {
+        while let Some(reported) = next(&mut queue, stop).await {
             self.write(&reported).await;
         }
     }

@@ -115,6 +115,21 @@ async fn a_list_in_protobuf_is_read_and_only_what_is_needed_of_it() {
 }
 
 #[tokio::test]
+async fn the_message_of_a_kubelet_that_shuts_down_is_read() {
+    let condition = [
+        field(1, "Ready"),
+        field(2, "False"),
+        field(5, "KubeletNotReady"),
+        field(6, "node is shutting down"),
+    ];
+    let status = field(4, condition.concat());
+    let raw = [field(1, field(1, "a")), field(3, status)].concat();
+    let nodes: Api<SlimNode> = Api::all(server(200, PROTOBUF, object("Node", raw)).0);
+    let node = NodeView::of(&nodes.get("a").await.unwrap());
+    assert!(node.shutting_down, "{node:?}");
+}
+
+#[tokio::test]
 async fn an_answer_in_json_is_passed_on_as_it_is() {
     let body = serde_json::json!({
         "kind": "NodeList", "apiVersion": "v1", "metadata": {"resourceVersion": "9"},

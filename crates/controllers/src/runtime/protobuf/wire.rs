@@ -155,6 +155,8 @@ struct NodeCondition {
     status: String,
     #[prost(string, tag = "5")]
     reason: String,
+    #[prost(string, tag = "6")]
+    message: String,
 }
 
 #[derive(Clone, PartialEq, Eq, Message, Serialize)]

@@ -17,6 +17,9 @@ use crate::node::addresses::parse_ip;
 use crate::view::ServiceView;
 use crate::wellknown::SOURCE_RANGES_ANNOTATION;
 
+/// No cloud has longer names and IDs.
+const LONGEST_TEXT: usize = 1024;
+
 /// The listeners, in the order of the ports. One that makes no sense is noted and left out.
 pub(super) fn listeners(
     service: &ServiceView,
@@ -134,6 +137,10 @@ fn filled(service: &ServiceView, key: &AnnotationKey<String>) -> Result<Option<S
     match value.as_deref().map(str::trim) {
         None => Ok(None),
         Some("") => Err(Problem::unexpected(key.name(), "", "some text")),
+        Some(text) if text.len() > LONGEST_TEXT || text.contains(char::is_control) => {
+            let expected = "at most 1024 bytes, without line breaks and control characters";
+            Err(Problem::unexpected(key.name(), text, expected))
+        }
         Some(text) => Ok(Some(text.to_owned())),
     }
 }

@@ -88,9 +88,13 @@ impl CheckOptions {
             let key = names::LB_HEALTH_CHECK_PORT.name();
             refuse(key, "0".into(), "a port from 1 to 65535");
         }
-        if let Some(path) = self.path.as_ref().filter(|path| !path.starts_with('/')) {
+        // It is part of a request line that the balancer sends.
+        let is_bad = |c: char| c.is_whitespace() || c.is_control();
+        let is_path = |path: &str| path.starts_with('/') && !path.contains(is_bad);
+        if let Some(path) = self.path.as_ref().filter(|path| !is_path(path)) {
             let key = names::LB_HEALTH_CHECK_PATH.name();
-            refuse(key, path.clone(), "a path that begins with `/`");
+            let expected = "a path that begins with `/` and has no white space";
+            refuse(key, path.clone(), expected);
         }
         if let (Some(CheckProtocol::Tcp), Some(path)) = (self.protocol, &self.path) {
             let key = names::LB_HEALTH_CHECK_PATH.name();

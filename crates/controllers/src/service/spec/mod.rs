@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use cloudkeel_api::{
     AnnotationKey, BalancerRef, ClusterIdentity, Features, HealthCheckPolicy, Ingress, IpMode,
-    KeyValue, LoadBalancerSpec, Problem, Problems, Shared, Target, names,
+    KeyValue, LoadBalancerSpec, OtherServices, Problem, Problems, Shared, Target, names,
 };
 use k8s_openapi::api::core::v1::LoadBalancerIngress;
 
@@ -92,6 +92,7 @@ pub fn balancer_ref_of(service: &ServiceView, cluster: &ClusterIdentity) -> Bala
         annotations: service.annotations.clone(),
         ingress: ingress_of(service),
         adopt: adopt.filter(|id| !id.is_empty()),
+        others: OtherServices::none(),
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use cloudkeel_api::{
@@ -42,6 +41,21 @@ struct Cached {
     sets: SharedKeys,
 }
 
+/// What decides about the targets of a Service.
+pub(super) fn target_rules<'a>(
+    service: &ServiceView,
+    owner: &'a ServiceOwner,
+    balancers: &dyn LoadBalancers,
+    features: Features,
+) -> Result<TargetRules<'a>, Problem> {
+    let own = balancers.node_selector(&service.annotations);
+    Ok(TargetRules {
+        owner,
+        features,
+        selector: node_selector(service, own)?,
+    })
+}
+
 impl ServiceController {
     /// What a Service asks of its balancer now, and the keys of its targets. Targets that are no longer chosen
     /// drain first where the cloud can do that.
@@ -53,7 +67,7 @@ impl ServiceController {
     ) -> Result<(Draft, Arc<TargetKeys>), Problems> {
         let profile = balancers.profile(&balancer_ref_of(service, &self.parts.cluster));
         let features = profile.features;
-        let rules = self.target_rules(service, owner, balancers, features);
+        let rules = target_rules(service, owner, balancers, features);
         let (targets, keys) = match rules {
             Ok(rules) => {
                 let chosen = self.chosen(&rules);
@@ -71,32 +85,13 @@ impl ServiceController {
                 .over(profile.health_check, owner.is_own_config),
         };
         let mut draft = draft(service, targets, &setting)?;
+        draft.spec.balancer_ref.others = self.others(&service.service, &owner.cloud);
         draft.spec.options.keeps_draining = self.inherited_drain(service).is_some();
         let unknown = balancers.unknown_annotations(&service.annotations);
         let unknown = unknown.into_iter().map(Warning::from);
         let others = Warning::of_other_clouds(owner, features);
         draft.warnings.extend(unknown.chain(others));
         Ok((draft, keys))
-    }
-
-    /// What decides about the targets of a Service.
-    pub(super) fn target_rules<'a>(
-        &self,
-        service: &ServiceView,
-        owner: &'a ServiceOwner,
-        balancers: &dyn LoadBalancers,
-        features: Features,
-    ) -> Result<TargetRules<'a>, Problem> {
-        let own = balancers.node_selector(&service.annotations);
-        let selector = node_selector(service, own)?;
-        if selector.is_some() {
-            self.selects_by_label.store(true, Ordering::Relaxed);
-        }
-        Ok(TargetRules {
-            owner,
-            features,
-            selector,
-        })
     }
 
     /// The targets that a Service selects, without those that drain.

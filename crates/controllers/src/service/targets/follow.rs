@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use tracing::{debug, error};
 
+use super::desired::target_rules;
 use super::keys::TargetKeys;
 use crate::log_messages::TARGETS_PANICKED;
 use crate::runtime::{Urgency, contain};
@@ -83,7 +84,7 @@ impl ServiceController {
         let balancers = provider.load_balancers()?;
         let profile = balancers.profile(&balancer_ref_of(&service, &self.parts.cluster));
         let features = profile.features;
-        let rules = self.target_rules(&service, owner, balancers, features);
+        let rules = target_rules(&service, owner, balancers, features);
         let rules = rules.ok()?;
         let chosen = self.chosen(&rules).keys;
         if record.removed_since.is_empty() && features.drain {

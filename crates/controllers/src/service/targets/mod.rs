@@ -212,28 +212,19 @@ fn is_leaving(node: &NodeView, can_drain: bool) -> bool {
         || (can_drain && node.has_taint(KARPENTER_TAINT))
 }
 
-/// Whether a change of a Node may change some balancer's targets. `selects_by_label` if some Service
-/// selects its Nodes.
-pub fn relevant_change(
-    before: Option<&NodeView>,
-    after: Option<&NodeView>,
-    selects_by_label: bool,
-) -> bool {
+/// Whether a change of a Node may change some balancer's targets. Its labels may decide whose it is, and which Services
+/// select it.
+pub fn relevant_change(before: Option<&NodeView>, after: Option<&NodeView>) -> bool {
     let (Some(before), Some(after)) = (before, after) else {
         return before.is_some() || after.is_some();
     };
-    // Without an ID, labels may decide whose the Node is.
-    let cloud = |node: &NodeView| node.facts.labels.get(names::CLOUD_LABEL).cloned();
-    let selects_by_label =
-        selects_by_label || after.facts.provider_id.is_none() || cloud(before) != cloud(after);
     before.facts.uid != after.facts.uid
         || before.facts.provider_id != after.facts.provider_id
         || before.facts.addresses != after.facts.addresses
-        || is_excluded(before) != is_excluded(after)
+        || before.facts.labels != after.facts.labels
         || [true, false]
             .iter()
             .any(|drain| is_leaving(before, *drain) != is_leaving(after, *drain))
-        || (selects_by_label && before.facts.labels != after.facts.labels)
 }
 
 #[cfg(test)]

@@ -1,5 +1,9 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cloudkeel_api::{ClusterIdentity, IpMode, OtherServices, ServiceSearch};
+
 use super::*;
-use cloudkeel_api::{ClusterIdentity, ServiceRef};
 
 /// A balancer of a cloud in which names are not unique.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +21,48 @@ impl CloudBalancer for Balancer {
 
     fn name(&self) -> &'static str {
         "web"
+    }
+
+    fn addresses(&self) -> Vec<IpAddr> {
+        vec![[192, 0, 2, 7].into()]
+    }
+
+    fn service_uid(&self) -> Option<&str> {
+        matches!(self.owner, Owner::Other(_)).then_some("u-db")
+    }
+}
+
+/// Another Service of the cluster.
+struct Other {
+    service: ServiceRef,
+    ingress: Vec<Ingress>,
+}
+
+impl ServiceSearch for Other {
+    fn find(&self, fits: &dyn Fn(OtherService<'_>) -> bool) -> Option<ServiceRef> {
+        let other = OtherService {
+            service: &self.service,
+            annotations: &BTreeMap::new(),
+            ingress: &self.ingress,
+        };
+        fits(other).then(|| self.service.clone())
+    }
+}
+
+/// What refers to a balancer where a Service of this UID publishes this address.
+fn beside(uid: &str, last_byte: u8) -> BalancerRef {
+    let ip = IpAddr::from([192, 0, 2, last_byte]);
+    let mode = IpMode::Proxy;
+    BalancerRef {
+        others: OtherServices::new(Arc::new(Other {
+            service: ServiceRef {
+                namespace: "ns".to_owned(),
+                name: "db".to_owned(),
+                uid: uid.to_owned(),
+            },
+            ingress: vec![Ingress::Ip { ip, mode }],
+        })),
+        ..balancer_ref()
     }
 }
 
@@ -125,5 +171,69 @@ fn check(
     match (classified, expected) {
         (Err(why), Err(beginning)) => assert!(why.starts_with(beginning), "{case}: {why}"),
         (classified, expected) => assert_eq!(classified, expected.map_err(str::to_owned), "{case}"),
+    }
+}
+
+#[test]
+fn what_another_service_has_is_adopted_neither_on_request_nor_by_its_name() {
+    for (case, balancer, beside, may_be_adopted) in [
+        ("nobody else", unlabelled(5), balancer_ref(), true),
+        (
+            "another Service with another address",
+            unlabelled(5),
+            beside("u-db", 8),
+            true,
+        ),
+        (
+            "a Service with its address",
+            unlabelled(5),
+            beside("u-db", 7),
+            false,
+        ),
+        (
+            "labels of a Service that is gone",
+            theirs(5),
+            beside("u-x", 8),
+            true,
+        ),
+        (
+            "labels of a Service that is there",
+            theirs(5),
+            beside("u-db", 8),
+            false,
+        ),
+    ] {
+        let candidates = Candidates {
+            namesakes: vec![balancer.clone()],
+            ..Candidates::default()
+        };
+        let owner_of = |balancer: &Balancer| balancer.owner.clone();
+        let by_name = candidates.classify(&beside, Namesakes::Adopted, owner_of);
+        check_adopted(case, by_name, may_be_adopted);
+        if balancer.owner == Owner::Unowned {
+            let candidates = Candidates {
+                requested: Some(balancer),
+                ..Candidates::default()
+            };
+            let adopt = Some("5".to_owned());
+            let beside = BalancerRef { adopt, ..beside };
+            let on_request = candidates.classify(&beside, Namesakes::Refused, owner_of);
+            check_adopted(case, on_request, may_be_adopted);
+        }
+    }
+}
+
+fn check_adopted(case: &str, classified: Result<Classified<Balancer>, CloudError>, expected: bool) {
+    match classified {
+        Ok(classified) => assert_eq!(classified.adoptable.is_some(), expected, "{case}"),
+        Err(error) => {
+            assert!(!expected, "{case}: {error}");
+            assert_eq!(error.kind(), ErrorKind::NotOurs, "{case}");
+            let message = error.message();
+            assert!(
+                message.contains("belongs to Service ns/db"),
+                "{case}: {message}"
+            );
+        }
     }
 }

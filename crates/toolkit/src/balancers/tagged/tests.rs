@@ -1,3 +1,5 @@
+use std::net::IpAddr;
+
 use cloudkeel_api::{ClusterIdentity, Ingress, IpMode};
 use cloudkeel_http::testing::{Reply, Script};
 use cloudkeel_http::{Client, CodeTable};
@@ -18,6 +20,8 @@ crate::resources! {
 }
 
 impl CloudBalancer for Balancer {
+    const DISOWNED_BY: Option<&'static str> = Some("x/disown");
+
     fn id(&self) -> String {
         self.id.clone()
     }
@@ -25,25 +29,20 @@ impl CloudBalancer for Balancer {
     fn name(&self) -> &str {
         &self.name
     }
-}
-
-impl TaggedBalancer for Balancer {
-    fn tags(&self) -> &[String] {
-        &self.tags
-    }
 
     fn addresses(&self) -> Vec<IpAddr> {
         vec![[192, 0, 2, 1].into()]
     }
 }
 
-fn balancers() -> TaggedBalancers<Balancer> {
-    TaggedBalancers {
-        tag: OwnerTag { prefix: "x:" },
-        id_annotation: "x/id",
-        cluster: Some("c-1".to_owned()),
-        list: SharedRead::default(),
+impl TaggedBalancer for Balancer {
+    fn tags(&self) -> &[String] {
+        &self.tags
     }
+}
+
+fn balancers() -> TaggedBalancers<Balancer> {
+    TaggedBalancers::new(OwnerTag::new("x:"), "x/id", Some("c-1".to_owned()))
 }
 
 fn balancer_ref(id: Option<&str>) -> BalancerRef {

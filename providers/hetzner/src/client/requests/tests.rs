@@ -3,7 +3,6 @@ use cloudkeel_http::BaseUrl;
 use serde_json::json;
 
 use super::*;
-use crate::wire::{LoadBalancer, Server};
 
 fn sent(request: &Request) -> (String, String) {
     let base = BaseUrl::parse("https://api.hetzner.cloud/v1").unwrap();
@@ -20,17 +19,6 @@ fn calls_look_as_the_go_ccm_makes_them() {
         gateway: "10.0.0.2".parse().unwrap(),
     };
     for (request, line, body) in [
-        (list::<Server>(), "GET /v1/servers?page=1&per_page=50", ""),
-        (
-            named::<Server>("a b"),
-            "GET /v1/servers?page=1&per_page=50&name=a%20b",
-            "",
-        ),
-        (
-            labelled::<LoadBalancer>("hcloud-ccm/service-uid", "u-1"),
-            "GET /v1/load_balancers?page=1&per_page=50&label_selector=hcloud-ccm%2Fservice-uid%3Du-1",
-            "",
-        ),
         (
             action(9),
             "GET /v1/actions?id=9&page=1&sort=status&sort=id",
@@ -58,7 +46,6 @@ fn calls_look_as_the_go_ccm_makes_them() {
 
 #[test]
 fn what_is_made_is_never_made_twice_by_a_retry() {
-    assert!(!create::<LoadBalancer>(json!({})).is_idempotent());
     assert!(!balancer_action(3, "add_target", None).is_idempotent());
 }
 

@@ -33,6 +33,7 @@ pub(super) fn apply(mut have: Observed, steps: &[Step]) -> Observed {
                 }
             }
             Step::Release(..) | Step::Delete(_) => have.found.ours.clear(),
+            Step::DeleteCertificate(id) => have.left_certificates.retain(|left| left != id),
         }
     }
     have

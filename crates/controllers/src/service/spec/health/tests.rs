@@ -212,7 +212,7 @@ fn every_wrong_option_is_reported_at_once() {
             format!("{PROTOCOL}: \"icmp\": expected `tcp`, `http` or `https`"),
             format!("{TIMEOUT}: \"5\": expected a duration such as `10s`, `1m30s` or `500ms`"),
             format!("{PORT}: \"0\": expected a port from 1 to 65535"),
-            format!("{PATH}: \"ok\": expected a path that begins with `/`"),
+            format!("{PATH}: \"ok\": expected a path that begins with `/` and has no white space"),
             format!("{INTERVAL}: \"0s\": expected more than no time"),
             format!("{RETRIES}: \"0\": expected at least 1"),
         ]

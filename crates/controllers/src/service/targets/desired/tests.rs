@@ -217,8 +217,8 @@ async fn a_clouds_own_selector_is_followed_when_the_labels_of_a_node_change() {
         .await;
     controller.node_changes.ended().await;
     controller.compare_targets();
-    let job = controller.queue.next().await;
-    assert_eq!(job.key().map(String::as_str), Some("default/svc-0"));
+    let (key, _) = controller.queue.next().await;
+    assert_eq!(key, "default/svc-0");
     assert_eq!(
         controller.queue.report().ready,
         0,

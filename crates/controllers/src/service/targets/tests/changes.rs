@@ -22,14 +22,13 @@ fn a_change_of_a_node_counts_if_it_may_change_targets() {
         ),
         ("deletion", with(|n| n.deleting = true)),
         ("recreated", with(|n| n.facts.uid = "other".into())),
+        ("any label", labelled("pool", "web")),
     ] {
-        for selects_by_label in [false, true] {
-            assert!(counts(&node("b"), &other, selects_by_label), "{case}");
-        }
+        assert!(counts(&node("b"), &other), "{case}");
     }
     let plain = node("b");
-    assert!(relevant_change(None, Some(&plain), false), "new");
-    assert!(relevant_change(Some(&plain), None, false), "gone");
+    assert!(relevant_change(None, Some(&plain)), "new");
+    assert!(relevant_change(Some(&plain), None), "gone");
 }
 
 #[test]
@@ -45,33 +44,20 @@ fn a_change_that_cannot_change_targets_does_not_count() {
             with(|n| n.facts.pod_cidrs = vec!["10.0.0.0/24".parse().unwrap()]),
         ),
     ] {
-        for selects_by_label in [false, true] {
-            assert!(!counts(&node("b"), &other, selects_by_label), "{case}");
-        }
-    }
-}
-
-#[test]
-fn labels_count_only_if_some_service_selects_by_them() {
-    for (case, other) in [
-        ("any label", labelled("pool", "web")),
-        ("not really excluded", labelled(EXCLUDE_LABEL, "false")),
-    ] {
-        assert!(!counts(&node("b"), &other, false), "{case}");
-        assert!(counts(&node("b"), &other, true), "{case}");
+        assert!(!counts(&node("b"), &other), "{case}");
     }
 }
 
 /// Whether it counts, in both directions alike.
-fn counts(before: &NodeView, after: &NodeView, selects_by_label: bool) -> bool {
-    let forth = relevant_change(Some(before), Some(after), selects_by_label);
-    let back = relevant_change(Some(after), Some(before), selects_by_label);
+fn counts(before: &NodeView, after: &NodeView) -> bool {
+    let forth = relevant_change(Some(before), Some(after));
+    let back = relevant_change(Some(after), Some(before));
     assert_eq!(forth, back, "{before:?} {after:?}");
     forth
 }
 
 #[test]
-fn of_exclusion_taint_and_readiness_only_the_first_two_count_in_any_combination() {
+fn of_label_taint_and_readiness_only_the_first_two_count_in_any_combination() {
     let mut all = Vec::new();
     for exclusion in [None, Some(""), Some("true"), Some("false")] {
         for tainted in [false, true] {
@@ -87,20 +73,9 @@ fn of_exclusion_taint_and_readiness_only_the_first_two_count_in_any_combination(
     }
     for before in &all {
         for after in &all {
-            let flips = is_excluded(before) != is_excluded(after)
+            let flips = before.facts.labels != after.facts.labels
                 || before.has_taint(AUTOSCALER_TAINT) != after.has_taint(AUTOSCALER_TAINT);
-            assert_eq!(counts(before, after, false), flips, "{before:?} {after:?}");
+            assert_eq!(counts(before, after), flips, "{before:?} {after:?}");
         }
     }
-}
-
-#[test]
-fn without_an_id_labels_always_count_because_they_decide_whose_it_is() {
-    let before = with(|n| n.facts.provider_id = None);
-    let mut after = before.clone();
-    after
-        .facts
-        .labels
-        .insert(names::CLOUD_LABEL.into(), "dc1".into());
-    assert!(relevant_change(Some(&before), Some(&after), false));
 }
