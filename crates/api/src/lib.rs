@@ -70,7 +70,7 @@ pub use load_balancer::{
     Options, OtherService, OtherServices, Outcome, OwnedResource, Plan, PlannedStep, Protocol,
     ProxyProtocol, ProxyProtocolChoice, ProxyProtocols, Report, ResourceKind, ServiceChanges,
     ServiceCondition, ServiceRef, ServiceSearch, Step, StepAction, StepOutcome, Target, TargetBy,
-    TargetHealth, TargetState, TrafficPolicy,
+    TargetHealth, TargetState, TrafficPolicy, UnprovenResource,
 };
 pub use log_message::{LogMessage, LogSeverity};
 pub use node::NodeFacts;

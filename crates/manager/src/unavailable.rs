@@ -10,7 +10,7 @@ use cloudkeel_api::{
     Features, InstanceList, Instances, KnownInstance, LoadBalancerSpec, LoadBalancers, NodeFacts,
     Observation, Outcome, OwnedResource, Plan, ProvidedController, ProvidedWebhook,
     ProviderFactory, ProviderId, Recognition, Route, RouteChange, Routes, ScopeFingerprint, Shared,
-    Webhook,
+    UnprovenResource, Webhook,
 };
 use cloudkeel_controllers::clouds::Availability;
 
@@ -132,6 +132,10 @@ impl LoadBalancers for UnavailableProvider {
     }
 
     async fn owned(&self) -> Result<Vec<OwnedResource>, CloudError> {
+        Err(self.calls.error())
+    }
+
+    async fn unproven(&self) -> Result<Vec<UnprovenResource>, CloudError> {
         Err(self.calls.error())
     }
 }

@@ -190,6 +190,24 @@ pub fn is_met<D: Serialize, P: Serialize>(desired: &D, present: &P) -> bool {
     covers(&whole(present), &body(desired))
 }
 
+/// The fields of a resource that are asked for and not met, for a request that changes only those.
+///
+/// ```
+/// # use cloudkeel_toolkit::json::unmet;
+/// # use serde_json::json;
+/// let differing = unmet(&json!({"name": "a", "weight": 2, "tags": null}), &json!({"name": "a", "weight": 1}));
+/// assert_eq!(serde_json::Value::Object(differing), json!({"weight": 2}));
+/// ```
+pub fn unmet<D: Serialize, P: Serialize>(desired: &D, present: &P) -> Map<String, Value> {
+    let (present, desired) = (whole(present), body(desired));
+    let mut fields = match desired {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    };
+    fields.retain(|name, desired| !covers(present.get(name).unwrap_or(&Value::Null), desired));
+    fields
+}
+
 fn covers(present: &Value, desired: &Value) -> bool {
     match (present, desired) {
         (Value::Object(present), Value::Object(desired)) => {

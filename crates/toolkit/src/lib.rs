@@ -47,7 +47,7 @@ pub use self::background::{Cause, Schedule, ServiceFollower};
 pub use self::balancers::{
     BalancerFinder, Candidates, Capacity, Classified, CloudBalancer, DesiredTarget, DesiredTargets,
     ExtraTags, HasListenerKey, Labels, ListenerChange, ListenerDiff, ListenerKey, Namesakes, Owner,
-    OwnerLabels, OwnerTag, PendingLookups, SHARED_LABEL, SHARED_TAG, ServiceLabel,
+    OwnerLabels, OwnerTag, OwnerText, PendingLookups, SHARED_LABEL, SHARED_TAG, ServiceLabel,
     ShareableBalancer, SharedList, Sharing, TagApi, TagStep, TagSync, TaggedBalancer,
     TaggedBalancers, TargetBatch, TargetChange, TargetDiff, address_of, balancer_name,
     check_unchanged, diff_listeners, ingress, instance_of, internal_ip, is_referenced, is_refusal,

@@ -43,6 +43,8 @@ cloudkeel_emulation::operations! {
         ListSecurityGroups = GET "/network/v2.0/security-groups",
         /// Creates a security group.
         CreateSecurityGroup = POST "/network/v2.0/security-groups",
+        /// Describes a security group.
+        UpdateSecurityGroup = PUT "/network/v2.0/security-groups/{id}",
         /// Deletes a security group that no port has.
         DeleteSecurityGroup = DELETE "/network/v2.0/security-groups/{id}",
         /// Adds a rule to a security group.
@@ -83,6 +85,8 @@ cloudkeel_emulation::operations! {
         SetMembers = PUT "/load-balancer/v2.0/lbaas/pools/{id}/members",
         /// Adds a member.
         CreateMember = POST "/load-balancer/v2.0/lbaas/pools/{id}/members",
+        /// Changes a member.
+        UpdateMember = PUT "/load-balancer/v2.0/lbaas/pools/{id}/members/{member}",
         /// Removes a member.
         DeleteMember = DELETE "/load-balancer/v2.0/lbaas/pools/{id}/members/{member}",
         /// Health monitors.

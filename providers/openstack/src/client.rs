@@ -2,6 +2,7 @@
 
 mod keystone;
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +41,7 @@ pub(crate) trait Served: Resource<Id = String> {
 }
 
 /// The services that are used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Service {
     Compute,
     Network,
@@ -50,6 +51,14 @@ pub(crate) enum Service {
 }
 
 impl Service {
+    const ALL: [Self; 5] = [
+        Self::Compute,
+        Self::Network,
+        Self::Balancers,
+        Self::Keys,
+        Self::Volumes,
+    ];
+
     /// Its types in the catalogue, its name for people, and the version in its paths.
     const fn facts(self) -> (&'static [&'static str], &'static str, &'static str) {
         match self {
@@ -66,11 +75,8 @@ impl Service {
 #[derive(Clone)]
 pub(crate) struct Api {
     keystone: Arc<Keystone>,
-    compute: Option<Client>,
-    network: Option<Client>,
-    balancers: Option<Client>,
-    keys: Option<Client>,
-    volumes: Option<Client>,
+    /// Those that the catalogue has.
+    services: BTreeMap<Service, Client>,
     /// Octavia without a version in its path.
     balancer_root: Option<Client>,
     /// What scopes of this cloud begin with.
@@ -119,15 +125,15 @@ impl Api {
         };
         // All of them share connections, limits and the token.
         let builder = client.derive().authorizer(auth(&tokens));
-        let service = |service| build(&builder, &endpoints, service);
+        let mut services = BTreeMap::new();
+        for service in Service::ALL {
+            let client = build(&builder, &endpoints, service)?;
+            services.extend(client.map(|client| (service, client)));
+        }
         let root = endpoints.find(Service::Balancers.facts().0);
         let root = root.map(|url| builder.clone().base_url(unversioned(url)).build());
         Ok(Self {
-            compute: service(Service::Compute)?,
-            network: service(Service::Network)?,
-            balancers: service(Service::Balancers)?,
-            keys: service(Service::Keys)?,
-            volumes: service(Service::Volumes)?,
+            services,
             balancer_root: root.transpose()?,
             place: match &config.auth.region {
                 Some(region) => format!("{place}/{region}"),
@@ -139,14 +145,8 @@ impl Api {
     }
 
     /// Whether the catalogue has a service.
-    pub(crate) const fn has(&self, service: Service) -> bool {
-        match service {
-            Service::Compute => self.compute.is_some(),
-            Service::Network => self.network.is_some(),
-            Service::Balancers => self.balancers.is_some(),
-            Service::Keys => self.keys.is_some(),
-            Service::Volumes => self.volumes.is_some(),
-        }
+    pub(crate) fn has(&self, service: Service) -> bool {
+        self.services.contains_key(&service)
     }
 
     /// An error unless the catalogue has a service.
@@ -155,14 +155,7 @@ impl Api {
     }
 
     pub(crate) fn client(&self, service: Service) -> Result<&Client, CloudError> {
-        let client = match service {
-            Service::Compute => &self.compute,
-            Service::Network => &self.network,
-            Service::Balancers => &self.balancers,
-            Service::Keys => &self.keys,
-            Service::Volumes => &self.volumes,
-        };
-        client.as_ref().ok_or_else(|| {
+        self.services.get(&service).ok_or_else(|| {
             let (_, name, _) = service.facts();
             let message = format!(
                 "the catalogue has no {name} in this region and for this interface: check `region` and \
@@ -279,15 +272,10 @@ pub(crate) fn if_revision(request: Request, revision: Option<u64>) -> Request {
 )]
 fn next_page(_: &Response, rest: &Map<String, Value>) -> Result<(Next, Option<u64>), CloudError> {
     let links = rest.iter().find(|(name, _)| name.ends_with("_links"));
-    let links = links
-        .and_then(|(_, links)| links.as_array())
-        .into_iter()
-        .flatten();
-    let mut next = links.filter(|link| link.get("rel").and_then(Value::as_str) == Some("next"));
-    let next = next
-        .next()
-        .and_then(|link| link.get("href"))
-        .and_then(Value::as_str);
+    let links = links.and_then(|(_, links)| links.as_array());
+    let mut links = links.into_iter().flatten();
+    let next = links.find(|link| link.get("rel").and_then(Value::as_str) == Some("next"));
+    let next = next.and_then(|link| link.get("href")?.as_str());
     Ok((Next::link(next.map(str::to_owned)), None))
 }
 
@@ -307,21 +295,17 @@ fn build(
     let Some(url) = endpoints.find(types) else {
         return Ok(None);
     };
+    let builder = builder.clone();
     let builder = match service {
         Service::Compute => {
-            let builder = builder.clone().base_url(url);
+            let number = COMPUTE_VERSION.trim_start_matches("compute ");
             // The first of both is the older spelling.
-            builder
-                .header(
-                    "X-OpenStack-Nova-API-Version",
-                    COMPUTE_VERSION.trim_start_matches("compute "),
-                )
-                .header("OpenStack-API-Version", COMPUTE_VERSION)
+            let builder = builder.header("X-OpenStack-Nova-API-Version", number);
+            let builder = builder.header("OpenStack-API-Version", COMPUTE_VERSION);
+            builder.base_url(url)
         }
-        Service::Volumes => builder.clone().base_url(url),
-        _ => builder
-            .clone()
-            .base_url(format!("{}{version}", unversioned(url))),
+        Service::Volumes => builder.base_url(url),
+        _ => builder.base_url(format!("{}{version}", unversioned(url))),
     };
     builder.build().map(Some)
 }

@@ -86,8 +86,8 @@ impl InstanceSource for Servers {
         if let Some(other) = self.other_project(&server) {
             return Err(LookupError::OtherScope(other));
         }
-        self.complete(std::slice::from_mut(&mut server), Priority::Urgent)
-            .await?;
+        let one = std::slice::from_mut(&mut server);
+        self.complete(one, Priority::Urgent).await?;
         self.inventory.record(std::slice::from_ref(&server));
         Ok(server)
     }
@@ -95,10 +95,9 @@ impl InstanceSource for Servers {
     async fn search(&self, node: &NodeFacts) -> Result<Search<Server>, CloudError> {
         // Nova takes a regular expression.
         let name = format!("^{}$", regex::escape(&node.name));
-        let mut servers: Vec<Server> = self
-            .api
-            .all_with(&[("name", &name)], Priority::Urgent)
-            .await?;
+        let named = [("name", name.as_str())];
+        let found = self.api.all_with(&named, Priority::Urgent);
+        let mut servers: Vec<Server> = found.await?;
         servers.retain(|server| server.name == node.name && self.other_project(server).is_none());
         self.complete(&mut servers, Priority::Urgent).await?;
         self.inventory.record(&servers);
@@ -152,10 +151,8 @@ impl Servers {
         }
         let needs_flavor = |server: &&mut Server| !has_plain_flavor(server);
         for server in servers.iter_mut().filter(needs_flavor) {
-            let flavors = self
-                .flavors
-                .no_older_than(FLAVORS_FRESH, || self.api.all(&[]))
-                .await?;
+            let read = || self.api.all(&[]);
+            let flavors = self.flavors.no_older_than(FLAVORS_FRESH, read).await?;
             server.flavor_label = flavor_label(server, &flavors);
         }
         Ok(())
@@ -173,11 +170,8 @@ impl Servers {
         }
         // A port may belong to another project than its server.
         let is_missing = |server: &&Server| !ports.iter().any(|port| port.device_id == server.id);
-        let missing: Vec<_> = servers
-            .iter()
-            .filter(is_missing)
-            .map(|s| s.id.clone())
-            .collect();
+        let missing = servers.iter().filter(is_missing);
+        let missing: Vec<_> = missing.map(|server| server.id.clone()).collect();
         for ids in missing.chunks(PORTS_AT_ONCE) {
             let ids = ids.iter().map(|id| ("device_id", id.as_str()));
             let filters: Vec<_> = PORT_FIELDS.into_iter().chain(ids).collect();
@@ -185,10 +179,8 @@ impl Servers {
         }
         let mut by_server: BTreeMap<String, Vec<Port>> = BTreeMap::new();
         for port in ports {
-            by_server
-                .entry(port.device_id.clone())
-                .or_default()
-                .push(port);
+            let ports = by_server.entry(port.device_id.clone()).or_default();
+            ports.push(port);
         }
         for server in servers {
             server.ports = by_server.remove(&server.id).unwrap_or_default();
@@ -201,14 +193,10 @@ impl Servers {
 
     /// Adds the addresses of ports inside of trunks, under the names of their networks.
     async fn add_trunk(&self, server: &mut Server, priority: Priority) {
-        let trunks = server
-            .ports
-            .iter()
-            .filter_map(|port| port.trunk_details.as_ref());
-        let ids: Vec<_> = trunks
-            .flat_map(|trunk| &trunk.sub_ports)
-            .map(|sub| ("id", sub.port_id.as_str()))
-            .collect();
+        let ports = server.ports.iter();
+        let trunks = ports.filter_map(|port| port.trunk_details.as_ref());
+        let subs = trunks.flat_map(|trunk| &trunk.sub_ports);
+        let ids: Vec<_> = subs.map(|sub| ("id", sub.port_id.as_str())).collect();
         if ids.is_empty() {
             return;
         }
@@ -230,11 +218,8 @@ impl Servers {
 }
 
 fn has_plain_flavor(server: &Server) -> bool {
-    server
-        .flavor
-        .original_name
-        .as_deref()
-        .is_some_and(is_label_value)
+    let name = server.flavor.original_name.as_deref();
+    name.is_some_and(is_label_value)
 }
 
 /// The name of a server's flavor if it can be a label, else its ID.
@@ -244,18 +229,18 @@ fn flavor_label(server: &Server, flavors: &[Flavor]) -> Option<String> {
         Some(&flavor.id) == id.as_ref() || Some(&flavor.name) == original_name.as_ref()
     };
     let found = flavors.iter().find(is_it);
-    let name = found
-        .map(|flavor| &flavor.name)
-        .filter(|name| is_label_value(name));
-    name.or_else(|| found.map(|flavor| &flavor.id))
-        .or(id.as_ref())
-        .cloned()
+    let name = found.map(|flavor| &flavor.name);
+    let name = name.filter(|name| is_label_value(name));
+    let id = found.map(|flavor| &flavor.id).or(id.as_ref());
+    name.or(id).cloned()
 }
 
 impl Rules {
     /// A server as an instance.
     pub(crate) fn instance(&self, server: &Server) -> Instance {
         let original = server.flavor.original_name.clone();
+        let original = original.filter(|name| is_label_value(name));
+        let zone = server.availability_zone.as_deref().map(zone_label);
         Instance {
             state: match server.status.as_str() {
                 "ACTIVE" => InstanceState::Running,
@@ -264,14 +249,8 @@ impl Rules {
                 | "RESIZE" | "REVERT_RESIZE" | "VERIFY_RESIZE" => InstanceState::Changing,
                 _ => InstanceState::Unknown,
             },
-            instance_type: original
-                .filter(|name| is_label_value(name))
-                .or_else(|| server.flavor_label.clone()),
-            zone: server
-                .availability_zone
-                .as_deref()
-                .map(zone_label)
-                .filter(|zone| !zone.is_empty()),
+            instance_type: original.or_else(|| server.flavor_label.clone()),
+            zone: zone.filter(|zone| !zone.is_empty()),
             region: self.ids.region.clone(),
             addresses: address::of_server(server, &self.networking),
             ..Instance::new(self.ids.write(&server.id), &server.name)

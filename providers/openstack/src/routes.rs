@@ -12,7 +12,8 @@ use cloudkeel_toolkit::{
     Nodes, Resource as _, RouteNode, RouteTable, RowChange, is_refusal, node_by_address,
 };
 use ipnet::IpNet;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde_json::json;
 
 use crate::client::{Api, Service, wrapped};
 use crate::instances::Servers;
@@ -48,15 +49,9 @@ struct Extension {
 
 impl Extensions {
     pub(crate) async fn read(api: &Api) -> Result<Self, CloudError> {
-        let list: ExtensionList = api
-            .client(Service::Network)?
-            .fetch(Request::get("/extensions"))
-            .await?;
-        let has = |alias: &str| {
-            list.extensions
-                .iter()
-                .any(|extension| extension.alias == alias)
-        };
+        let network = api.client(Service::Network)?;
+        let list: ExtensionList = network.fetch(Request::get("/extensions")).await?;
+        let has = |alias: &str| list.extensions.iter().any(|it| it.alias == alias);
         let atomic = has("extraroute-atomic");
         Ok(Self {
             routes: atomic || has("extraroute"),
@@ -71,16 +66,6 @@ pub(crate) struct RouterRoutes {
     pub(crate) servers: Servers,
     pub(crate) router: String,
     pub(crate) extensions: Extensions,
-}
-
-#[derive(Serialize)]
-struct RoutesBody<'a> {
-    routes: &'a [ExtraRoute],
-}
-
-#[derive(Serialize)]
-struct PairsBody<'a> {
-    allowed_address_pairs: &'a [AddressPair],
 }
 
 #[async_trait]
@@ -132,10 +117,8 @@ impl RouteTable for RouterRoutes {
         servers: &Arc<Vec<Server>>,
     ) -> Result<ExtraRoute, CloudError> {
         let ids = &self.servers.rules.ids;
-        let id = node.provider_id.map(|id| ids.read(id));
-        let id = id
-            .transpose()
-            .map_err(|error| CloudError::invalid(CREATE, error.to_string()))?;
+        let id = node.provider_id.map(|id| ids.read(id)).transpose();
+        let id = id.map_err(|error| CloudError::invalid(CREATE, error.to_string()))?;
         let is_it = |server: &&Server| match &id {
             Some(id) => server.id == *id,
             None => server.name == node.name,
@@ -147,17 +130,12 @@ impl RouteTable for RouterRoutes {
         let is_v4 = matches!(destination, IpNet::V4(_));
         let of_family = node.addresses.iter().filter(|ip| ip.is_ipv4() == is_v4);
         // A floating IP is no next hop.
-        let nexthop = of_family
-            .copied()
-            .find(|ip| has_ip(server, *ip))
-            .ok_or_else(|| {
-                let family = if is_v4 { "IPv4" } else { "IPv6" };
-                let message = format!(
-                    "Node {}: no {family} address found for it in its networks",
-                    node.name
-                );
-                CloudError::invalid(CREATE, message)
-            })?;
+        let nexthop = of_family.copied().find(|ip| has_ip(server, *ip));
+        let nexthop = nexthop.ok_or_else(|| {
+            let (node, family) = (&node.name, if is_v4 { "IPv4" } else { "IPv6" });
+            let message = format!("Node {node}: no {family} address found for it in its networks");
+            CloudError::invalid(CREATE, message)
+        })?;
         Ok(ExtraRoute {
             destination,
             nexthop,
@@ -185,15 +163,12 @@ impl RouteTable for RouterRoutes {
                 RowChange::Add(row) => add.push(*row),
             }
         }
-        let error = match self.apply(&remove, &add).await {
-            Ok(()) => return changes.iter().map(|_| Ok(())).collect(),
-            Err(error) => error,
+        let Err(error) = self.apply(&remove, &add).await else {
+            return changes.iter().map(|_| Ok(())).collect();
         };
         if changes.len() == 1 || !is_refusal(&error) {
-            return changes
-                .iter()
-                .map(|_| Err(error.clone_without_source()))
-                .collect();
+            let failed = changes.iter().map(|_| Err(error.clone_without_source()));
+            return failed.collect();
         }
         let mut results = Vec::with_capacity(changes.len());
         for change in changes {
@@ -210,17 +185,15 @@ fn has_ip(server: &Server, ip: IpAddr) -> bool {
 
 impl RouterRoutes {
     async fn router(&self) -> Result<Router, CloudError> {
-        let api = &self.servers.api;
-        api.get(&self.router, Priority::Normal)
-            .await
-            .map_err(|error| {
-                if error.is_not_found() {
-                    let message =
-                        format!("there is no router {:?}: check `router-id`", self.router);
-                    return CloudError::invalid("list routes", message);
-                }
-                error
-            })
+        let (api, id) = (&self.servers.api, &self.router);
+        let found = api.get(id, Priority::Normal).await;
+        found.map_err(|error| {
+            if error.is_not_found() {
+                let message = format!("there is no router {id:?}: check `router-id`");
+                return CloudError::invalid("list routes", message);
+            }
+            error
+        })
     }
 
     /// Ports come first both ways: what is left after a crash is then the route, by which it is repeated.
@@ -236,17 +209,10 @@ impl RouterRoutes {
             (add, "/add_extraroutes", CREATE),
         ] {
             if !rows.is_empty() {
-                let body = wrapped(Router::ONE, &RoutesBody { routes: rows });
-                let path = format!("/routers/{{id}}{end}");
-                let request = Request::put(path)
-                    .param("id", &self.router)
-                    .named(operation)
-                    .json(body);
-                self.servers
-                    .api
-                    .client(Service::Network)?
-                    .send(request)
-                    .await?;
+                let request = Request::put(format!("/routers/{{id}}{end}")).named(operation);
+                let body = wrapped(Router::ONE, &json!({"routes": rows}));
+                let request = request.param("id", &self.router).json(body);
+                self.servers.api.send(Service::Network, request).await?;
             }
         }
         Ok(())
@@ -262,7 +228,7 @@ impl RouterRoutes {
         if routes == router.routes {
             return Ok(());
         }
-        let body = RoutesBody { routes: &routes };
+        let body = json!({"routes": routes});
         let api = &self.servers.api;
         api.update::<Router>(&router.id, router.revision_number, &body)
             .await
@@ -286,24 +252,18 @@ impl RouterRoutes {
         for row in add {
             each_pair(&mut wanted, row, |pairs, cidr| {
                 if !pairs.iter().any(|pair| pair.ip_address == cidr) {
-                    let (ip_address, mac_address) = (cidr.to_owned(), None);
                     pairs.push(AddressPair {
-                        ip_address,
-                        mac_address,
+                        ip_address: cidr.to_owned(),
+                        mac_address: None,
                     });
                 }
             });
         }
         for (port, pairs) in wanted.into_values() {
             if pairs != port.allowed_address_pairs {
-                let body = PairsBody {
-                    allowed_address_pairs: &pairs,
-                };
-                let api = &self.servers.api;
-                let updated = api
-                    .update::<Port>(&port.id, port.revision_number, &body)
-                    .await;
-                updated.map_err(CloudError::vanished)?;
+                let (api, body) = (&self.servers.api, json!({"allowed_address_pairs": pairs}));
+                let updated = api.update::<Port>(&port.id, port.revision_number, &body);
+                updated.await.map_err(CloudError::vanished)?;
             }
         }
         Ok(())
@@ -318,18 +278,13 @@ impl RouterRoutes {
             ("fields", "network_id"),
         ];
         let of_router: Vec<Port> = api.all(&of_router).await?;
-        let is_routed = |port: &Port| {
-            of_router
-                .iter()
-                .any(|own| own.network_id == port.network_id)
-        };
+        let networks = of_router.iter().map(|own| &own.network_id);
+        let is_routed = |port: &Port| networks.clone().any(|id| *id == port.network_id);
         let mut found = Vec::new();
         for hops in hops.chunks(PORTS_AT_ONCE) {
-            let filters: Vec<_> = hops.iter().map(|hop| format!("ip_address={hop}")).collect();
-            let filters: Vec<_> = filters
-                .iter()
-                .map(|hop| ("fixed_ips", hop.as_str()))
-                .collect();
+            let hops: Vec<_> = hops.iter().map(|hop| format!("ip_address={hop}")).collect();
+            let filters = hops.iter().map(|hop| ("fixed_ips", hop.as_str()));
+            let filters: Vec<_> = filters.collect();
             found.extend(api.all::<Port>(&filters).await?);
         }
         // Without port security, a port sends from any address.
@@ -344,8 +299,7 @@ fn each_pair(
     change: impl Fn(&mut Vec<AddressPair>, &str),
 ) {
     let cidr = row.destination.to_string();
-    let of_hop = ports
-        .values_mut()
-        .filter(|(port, _)| port.has_ip(row.nexthop));
+    let ports = ports.values_mut();
+    let of_hop = ports.filter(|(port, _)| port.has_ip(row.nexthop));
     of_hop.for_each(|(_, pairs)| change(pairs, &cidr));
 }

@@ -13,7 +13,10 @@ use super::{
     BalancerProfile, DesiredState, Failures, LoadBalancerStatus, LockKey, OwnedResource, Plan,
     ServiceChanges, Step,
 };
-use crate::{BalancerRef, CloudError, LabelSelector, LoadBalancerSpec, Problem, UnknownAnnotation};
+use crate::{
+    BalancerRef, CloudError, LabelSelector, LoadBalancerSpec, Problem, UnknownAnnotation,
+    UnprovenResource,
+};
 
 /// What became of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -188,6 +191,11 @@ pub trait LoadBalancerDriver: Send + Sync {
             "list owned load balancers",
             "this cloud keeps no label by which they could be listed",
         ))
+    }
+
+    /// See [`LoadBalancers::unproven`](crate::LoadBalancers::unproven).
+    async fn unproven(&self) -> Result<Vec<UnprovenResource>, CloudError> {
+        Ok(Vec::new())
     }
 }
 

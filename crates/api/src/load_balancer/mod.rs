@@ -28,7 +28,7 @@ pub use spec::{
 };
 pub use status::{
     Failures, Ingress, IpMode, LoadBalancerStatus, Outcome, OwnedResource, ResourceKind,
-    ServiceChanges, ServiceCondition,
+    ServiceChanges, ServiceCondition, UnprovenResource,
 };
 
 use crate::{CloudError, LabelSelector, Problem, UnknownAnnotation};
@@ -226,4 +226,9 @@ pub trait LoadBalancers: Send + Sync {
     /// Everything that carries this cluster's owner labels, of every kind, for finding left-overs. `Unsupported`
     /// where the cloud keeps no labels.
     async fn owned(&self) -> Result<Vec<OwnedResource>, CloudError>;
+
+    /// What only names a cluster called as this one, as older managers left it: it is listed for people, and never removed.
+    async fn unproven(&self) -> Result<Vec<UnprovenResource>, CloudError> {
+        Ok(Vec::new())
+    }
 }

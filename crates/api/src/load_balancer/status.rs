@@ -310,3 +310,13 @@ pub struct OwnedResource {
     /// The Service it was made for, as far as its labels tell.
     pub service: Option<ServiceRef>,
 }
+
+/// Something in the cloud that names a Service of a cluster called as this one, without proof that it is this one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnprovenResource {
+    /// What it is. Its Service has no UID where only the name is known.
+    pub resource: OwnedResource,
+    /// What is missing for a proof, for people.
+    pub why: String,
+}

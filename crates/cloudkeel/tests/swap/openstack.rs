@@ -9,7 +9,7 @@ use cloudkeel_emulator_openstack::{Kind, OpenStackCloud, Operation, Served, Sett
 use cloudkeel_http::{Client as Http, HeaderAuth, Request};
 use cloudkeel_testkit::cluster::{NodeBuilder, ServiceBuilder, eventually, wait_for_service_gone};
 use cloudkeel_testkit::control_plane::ControlPlane;
-use k8s_openapi::api::core::v1::{Event, Node, Service};
+use k8s_openapi::api::core::v1::{Event, Namespace, Node, Service};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
@@ -415,4 +415,61 @@ async fn an_exhausted_quota_is_said_in_one_event() {
     let words = "Quota has been met for resources: Load Balancer";
     assert!(message.contains(words), "{message}");
     assert_eq!(cluster.cloud.all(Kind::LoadBalancer).len(), SERVICES.len());
+}
+
+#[tokio::test]
+async fn what_the_go_ccm_left_behind_is_listed_and_not_removed() {
+    let cluster = GoCluster::new().await;
+    let described = |service: &str| {
+        format!(
+            "Floating IP for Kubernetes external service {NAMESPACE}/{service} from cluster kubernetes"
+        )
+    };
+    // Of a Service that is gone, and of one that is there.
+    for (address, service) in [("203.0.113.201", "gone"), ("203.0.113.202", "intern")] {
+        cluster.cloud.add(
+            Kind::FloatingIp,
+            json!({"floating_ip_address": address, "port_id": null, "description": described(service)}),
+        );
+    }
+    let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
+    let system = namespaces.get("kube-system").await.expect("kube-system");
+    let uid = system.metadata.uid.expect("a UID");
+    let owned = format!("{} (Service UID u-1, cluster UID {uid})", described("ours"));
+    let ours =
+        json!({"floating_ip_address": "203.0.113.203", "port_id": null, "description": owned});
+    let ours = cluster.cloud.add(Kind::FloatingIp, ours);
+    let file = cluster.folder.path().join("cloud.conf");
+    std::fs::write(&file, cluster.cloud_conf()).expect("the file is written");
+    let kubeconfig = cluster
+        .plane
+        .kubeconfig_for("operator", &["system:masters"]);
+    let mut before = cluster.made();
+    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_cloudkeel"));
+    command.args(["plan", "--orphans", "--apply", "--yes", "--output=json"]);
+    command.args(["--cloud-provider=openstack", "--cluster-name=kubernetes"]);
+    command.arg(format!("--cloud-config={}", file.display()));
+    command.arg(format!("--kubeconfig={}", kubeconfig.display()));
+    let output = command.output().await.expect("it runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let removed = found["results"].as_array().expect("results");
+    assert_eq!(
+        (removed.len(), &removed[0]["object"]),
+        (1, &json!("Service default/ours"))
+    );
+    let kept: Vec<_> = found["kept"].as_array().expect("a list").iter().collect();
+    let [kept] = kept.as_slice() else {
+        panic!("{kept:#?}");
+    };
+    let kept = kept.as_str().expect("a line");
+    assert!(
+        kept.contains("203.0.113.201") && kept.contains("by hand"),
+        "{kept}"
+    );
+    for resources in &mut before {
+        resources.retain(|resource| resource["id"] != ours);
+    }
+    assert_eq!(cluster.made(), before);
 }

@@ -10,7 +10,7 @@ use cloudkeel_api::{BalancerRef, PlannedStep, Route, RouteChange, ServiceRef, St
 use serde::Serialize;
 
 pub(crate) use remove::{RemovalParts, RemovalResult, ServiceCheck, remove_all};
-pub(crate) use select::{Group, orphaned, routes_of_cluster};
+pub(crate) use select::{Group, orphaned, routes_of_cluster, without_service};
 
 /// What is removed in one go.
 #[derive(Debug, Clone, PartialEq)]

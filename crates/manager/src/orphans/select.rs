@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cloudkeel_api::{OwnedResource, Route, RouteTarget, ServiceRef};
+use cloudkeel_api::{OwnedResource, Route, RouteTarget, ServiceRef, UnprovenResource};
 use ipnet::IpNet;
 
 /// The resources of a Service in a cloud.
@@ -32,6 +32,23 @@ pub(crate) fn orphaned(owned: &[OwnedResource], existing: &BTreeSet<ServiceRef>)
     groups
         .map(|(service, resources)| Group { service, resources })
         .collect()
+}
+
+/// Of what is not proven to be this cluster's, what no Service of it can have: by its UID, or by its name where that is all
+/// that is known.
+pub(crate) fn without_service(
+    mut unproven: Vec<UnprovenResource>,
+    existing: &[ServiceRef],
+) -> Vec<UnprovenResource> {
+    let is_of = |made_for: &ServiceRef, service: &ServiceRef| {
+        let is_name = made_for.uid.is_empty() && made_for.to_string() == service.to_string();
+        is_name || made_for.has_uid(&service.uid)
+    };
+    unproven.retain(|it| {
+        let made_for = it.resource.service.as_ref();
+        made_for.is_none_or(|made_for| !existing.iter().any(|service| is_of(made_for, service)))
+    });
+    unproven
 }
 
 /// The routes that lead Pod networks of this cluster to its Nodes. All others may be another owner's.
@@ -95,6 +112,29 @@ mod tests {
             (Some("gone"), vec!["2", "3"]),
         ];
         assert_eq!(ids, expected);
+    }
+
+    #[test]
+    fn what_only_names_a_service_is_left_over_if_no_service_has_the_uid_or_else_the_name() {
+        let unproven = |id: &str, uid: &str| UnprovenResource {
+            resource: resource(ResourceKind::Address, id, Some(uid)),
+            why: String::new(),
+        };
+        let all = [
+            unproven("no UID", ""),
+            unproven("present", "u-1"),
+            unproven("gone", "u-2"),
+        ];
+        let service = |name: &str| ServiceRef {
+            namespace: "default".into(),
+            name: name.into(),
+            uid: "u-1".into(),
+        };
+        for (existing, expected) in [("web", &["gone"][..]), ("db", &["no UID", "gone"])] {
+            let left = without_service(all.to_vec(), &[service(existing)]);
+            let ids: Vec<_> = left.iter().map(|it| it.resource.id.as_str()).collect();
+            assert_eq!(ids, expected, "{existing}");
+        }
     }
 
     #[test]

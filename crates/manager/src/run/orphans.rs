@@ -8,7 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cloudkeel_api::{
     BalancerRef, Clock, CloudError, ClusterIdentity, DesiredState, ErrorKind, Match, NodeFacts,
-    Registry, ServiceRef, Shared,
+    OwnedResource, Registry, ServiceRef, Shared,
 };
 use cloudkeel_controllers::clouds::Cloud;
 use cloudkeel_controllers::runtime::ErrorText;
@@ -29,7 +29,7 @@ use crate::commands::{OutputFormat, Screen};
 use crate::options::ElectionOptions;
 use crate::orphans::{
     Found, Group, Removal, RemovalParts, RemovalResult, RemovalTarget, ServiceCheck, orphaned,
-    remove_all, routes_of_cluster,
+    remove_all, routes_of_cluster, without_service,
 };
 
 /// Shows what can be removed, and removes it if that is asked for.
@@ -165,6 +165,7 @@ impl Command<'_> {
             for group in self.owned_groups(cloud, &existing, &mut found).await {
                 self.add_group(cloud, group, &mut found).await;
             }
+            add_unproven(cloud, services, &mut found).await;
         }
         found
     }
@@ -191,6 +192,7 @@ impl Command<'_> {
             for group in self.owned_groups(cloud, &served, &mut found).await {
                 self.add_group(cloud, group, &mut found).await;
             }
+            add_unproven(cloud, services, &mut found).await;
             self.add_routes(cloud, &nodes, &mut found).await;
         }
         Ok(found)
@@ -444,6 +446,25 @@ async fn check_cloud(cloud: &Cloud, nodes: &[Shared<NodeFacts>]) -> Result<(), S
         cloud.name,
         ours.len()
     ))
+}
+
+/// Lists what may be another cluster's, and says what is missing for a proof.
+async fn add_unproven(cloud: &Cloud, services: &[ServiceView], found: &mut Found) {
+    let provider = cloud.provider();
+    let Some(balancers) = provider.load_balancers() else {
+        return;
+    };
+    let unproven = match balancers.unproven().await {
+        Ok(unproven) => unproven,
+        Err(error) => return note_failure(cloud, "what is not proven to be ours", &error, found),
+    };
+    let services: Vec<_> = services.iter().map(|it| it.service.clone()).collect();
+    let kept = without_service(unproven, &services).into_iter().map(|it| {
+        let OwnedResource { kind, id, name, .. } = &it.resource;
+        let (cloud, kind, why) = (&cloud.name, kind.as_str(), &it.why);
+        format!("cloud {cloud}: {kind} {id} ({name}): {why}")
+    });
+    found.kept.extend(kept);
 }
 
 fn note_failure(cloud: &Cloud, what: &str, error: &CloudError, found: &mut Found) {

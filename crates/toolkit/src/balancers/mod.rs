@@ -5,6 +5,7 @@ mod finder;
 mod listeners;
 mod owner_labels;
 mod owner_tag;
+mod owner_text;
 mod ownership;
 mod parts;
 mod shared_list;
@@ -24,6 +25,7 @@ pub use self::listeners::{
 };
 pub use self::owner_labels::{Labels, OwnerLabels, ServiceLabel};
 pub use self::owner_tag::OwnerTag;
+pub use self::owner_text::OwnerText;
 pub use self::ownership::{Candidates, Classified, CloudBalancer, Namesakes, Owner};
 pub use self::shared_list::{PendingLookups, SharedList};
 pub use self::sharing::{

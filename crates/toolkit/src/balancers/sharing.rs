@@ -37,18 +37,33 @@ pub struct Sharing(Option<SharedParts>);
 
 impl Sharing {
     /// Of a Service that asks for these listeners and targets.
-    pub fn of<'a, B: ShareableBalancer<Target: 'a>>(
+    pub fn of<B: ShareableBalancer>(
         balancer_ref: &BalancerRef,
         found: &Classified<B>,
         listeners: impl IntoIterator<Item = ListenerKey>,
-        targets: impl IntoIterator<Item = &'a B::Target>,
+        targets: impl IntoIterator<Item: Display>,
     ) -> Result<Self, CloudError> {
-        let Some(balancer) = shared_balancer(balancer_ref, found) else {
+        let is_adopted = found.ours.is_empty();
+        match found.balancer() {
+            Some(it) => Self::of_balancer(balancer_ref, it, is_adopted, listeners, targets),
+            None => Ok(Self(None)),
+        }
+    }
+
+    /// The same of one balancer, which is the Service's, or is about to be if it `is_adopted`.
+    pub fn of_balancer<B: ShareableBalancer>(
+        balancer_ref: &BalancerRef,
+        balancer: &B,
+        is_adopted: bool,
+        listeners: impl IntoIterator<Item = ListenerKey>,
+        targets: impl IntoIterator<Item: Display>,
+    ) -> Result<Self, CloudError> {
+        if !is_shared(balancer_ref, balancer.is_marked_shared()) {
             return Ok(Self(None));
-        };
+        }
         let (want, have) = (Parts::of(listeners, targets), Parts::of_balancer(balancer));
-        let (id, is_adopted) = (balancer.id(), found.ours.is_empty());
-        SharedParts::of(balancer_ref, &id, is_adopted, &want, &have).map(|parts| Self(Some(parts)))
+        let parts = SharedParts::of(balancer_ref, &balancer.id(), is_adopted, &want, &have);
+        parts.map(|parts| Self(Some(parts)))
     }
 
     /// Of a Service that goes.
@@ -56,11 +71,17 @@ impl Sharing {
         balancer_ref: &BalancerRef,
         found: &Classified<B>,
     ) -> Self {
-        let balancer = shared_balancer(balancer_ref, found);
-        Self(balancer.map(|it| {
-            let have = Parts::of_balancer(it);
-            SharedParts::of_leaving(balancer_ref, &it.id(), &have)
-        }))
+        let balancer = found.balancer();
+        balancer.map_or(Self(None), |it| Self::leaving(balancer_ref, it))
+    }
+
+    /// Of one balancer whose Service goes.
+    pub fn leaving<B: ShareableBalancer>(balancer_ref: &BalancerRef, balancer: &B) -> Self {
+        if !is_shared(balancer_ref, balancer.is_marked_shared()) {
+            return Self(None);
+        }
+        let (id, have) = (balancer.id(), Parts::of_balancer(balancer));
+        Self(Some(SharedParts::of_leaving(balancer_ref, &id, &have)))
     }
 
     /// Whether other clients may use the balancer too.
@@ -180,14 +201,6 @@ pub fn check_unchanged<B: CloudBalancer>(
         balancer.in_words()
     );
     Err(CloudError::invalid("plan load balancer", message))
-}
-
-fn shared_balancer<'b, B: ShareableBalancer>(
-    balancer_ref: &BalancerRef,
-    found: &'b Classified<B>,
-) -> Option<&'b B> {
-    let balancer = found.balancer();
-    balancer.filter(|balancer| is_shared(balancer_ref, balancer.is_marked_shared()))
 }
 
 /// The tags of a balancer with the one that says whether it is shared.

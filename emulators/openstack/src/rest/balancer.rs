@@ -8,7 +8,7 @@ use super::{Context, body};
 use crate::OpenStackCloud;
 use crate::operation::Operation;
 use crate::refusal::Refusal;
-use crate::rest::network;
+use crate::rest::network::{self, created, ok};
 use crate::state::{Change, End, Kind, list, merge, refers, text};
 
 /// What a listener has that is not asked for.
@@ -38,26 +38,17 @@ impl Context<'_> {
                 let listener = body(call, "listener")?;
                 let balancer = text(&listener, "loadbalancer_id").to_owned();
                 self.begin_on(&balancer)?;
-                let created = self.add_listener(&balancer, &listener)?;
-                Ok(Answer::json(
-                    StatusCode::CREATED,
-                    &json!({"listener": created}),
-                ))
+                let listener = self.add_listener(&balancer, &listener)?;
+                Ok(created("listener", &listener))
             }
             Op::UpdateListener => self.update_child(Kind::Listener, &id, &body(call, "listener")?),
             Op::DeleteListener => {
                 self.begin_on_parent(Kind::Listener, &id)?;
                 self.project.remove(Kind::Listener, &id, self.now);
-                for pool in self
-                    .project
-                    .those(Kind::Pool, |pool| refers(pool, "listeners", &id))
-                {
-                    self.project.set(
-                        Kind::Pool,
-                        text(&pool, "id"),
-                        &json!({"listeners": []}),
-                        self.now,
-                    );
+                let is_its = |pool: &Value| refers(pool, "listeners", &id);
+                for pool in self.project.those(Kind::Pool, is_its) {
+                    let (id, none) = (text(&pool, "id"), json!({"listeners": []}));
+                    self.project.set(Kind::Pool, id, &none, self.now);
                 }
                 Ok(Answer::empty(StatusCode::NO_CONTENT))
             }
@@ -65,8 +56,8 @@ impl Context<'_> {
                 let pool = body(call, "pool")?;
                 let listener = text(&pool, "listener_id").to_owned();
                 let balancer = self.begin_on_parent(Kind::Listener, &listener)?;
-                let created = self.add_pool(&balancer, &listener, &pool)?;
-                Ok(Answer::json(StatusCode::CREATED, &json!({"pool": created})))
+                let pool = self.add_pool(&balancer, &listener, &pool)?;
+                Ok(created("pool", &pool))
             }
             Op::UpdatePool => self.update_child(Kind::Pool, &id, &body(call, "pool")?),
             Op::DeletePool => {
@@ -89,12 +80,10 @@ impl Context<'_> {
             }
             Op::SetMembers => {
                 self.begin_on_parent(Kind::Pool, id)?;
-                for member in self
-                    .project
-                    .those(Kind::Member, |member| text(member, "pool_id") == id)
-                {
-                    self.project
-                        .remove(Kind::Member, text(&member, "id"), self.now);
+                let is_its = |member: &Value| text(member, "pool_id") == id;
+                for member in self.project.those(Kind::Member, is_its) {
+                    let id = text(&member, "id");
+                    self.project.remove(Kind::Member, id, self.now);
                 }
                 for member in body(call, "members")?.as_array().into_iter().flatten() {
                     self.add_member(id, member);
@@ -102,12 +91,30 @@ impl Context<'_> {
                 Ok(Answer::empty(StatusCode::ACCEPTED))
             }
             Op::CreateMember => {
+                let asked = body(call, "member")?;
+                let is_same = |member: &Value| {
+                    let is_there = |field| member.get(field) == asked.get(field);
+                    text(member, "pool_id") == id
+                        && is_there("address")
+                        && is_there("protocol_port")
+                };
+                if !self.project.those(Kind::Member, is_same).is_empty() {
+                    return Err(Refusal::new(
+                        409,
+                        "",
+                        "Another member on this pool is already using it",
+                    ));
+                }
                 self.begin_on_parent(Kind::Pool, id)?;
-                let member = self.add_member(id, &body(call, "member")?);
-                Ok(Answer::json(
-                    StatusCode::CREATED,
-                    &json!({"member": member}),
-                ))
+                let member = self.add_member(id, &asked);
+                Ok(created("member", &member))
+            }
+            Op::UpdateMember => {
+                let (member, fields) = (call.path_param("member"), body(call, "member")?);
+                self.found(Kind::Member, member)?;
+                self.begin_on_parent(Kind::Pool, id)?;
+                self.project.set(Kind::Member, member, &fields, self.now);
+                Ok(ok("member", &self.found(Kind::Member, member)?))
             }
             Op::DeleteMember => {
                 let member = call.path_param("member").to_owned();
@@ -138,32 +145,22 @@ impl Context<'_> {
                     ));
                 }
                 self.begin_on_parent(Kind::Pool, &pool)?;
-                let created = self.add_monitor(&pool, &monitor);
-                Ok(Answer::json(
-                    StatusCode::CREATED,
-                    &json!({"healthmonitor": created}),
-                ))
+                let monitor = self.add_monitor(&pool, &monitor);
+                Ok(created("healthmonitor", &monitor))
             }
             Op::UpdateMonitor => {
                 let pool = self.pool_of_monitor(id)?;
                 self.begin_on_parent(Kind::Pool, &pool)?;
                 self.project
                     .set(Kind::Monitor, id, &body(call, "healthmonitor")?, self.now);
-                Ok(Answer::json(
-                    StatusCode::OK,
-                    &json!({"healthmonitor": self.found(Kind::Monitor, id)?}),
-                ))
+                Ok(ok("healthmonitor", &self.found(Kind::Monitor, id)?))
             }
             _ => {
                 let pool = self.pool_of_monitor(id)?;
                 self.begin_on_parent(Kind::Pool, &pool)?;
                 self.project.remove(Kind::Monitor, id, self.now);
-                self.project.set(
-                    Kind::Pool,
-                    &pool,
-                    &json!({"healthmonitor_id": null}),
-                    self.now,
-                );
+                let none = json!({"healthmonitor_id": null});
+                self.project.set(Kind::Pool, &pool, &none, self.now);
                 Ok(Answer::empty(StatusCode::NO_CONTENT))
             }
         }
@@ -217,19 +214,13 @@ impl Context<'_> {
     ) -> Result<Answer, Refusal> {
         self.begin_on(balancer)?;
         self.project.set(kind, id, fields, self.now);
-        Ok(Answer::json(
-            StatusCode::OK,
-            &json!({kind.names().0: self.found(kind, id)?}),
-        ))
+        Ok(ok(kind.names().0, &self.found(kind, id)?))
     }
 
     fn update_child(&mut self, kind: Kind, id: &str, fields: &Value) -> Result<Answer, Refusal> {
         self.begin_on_parent(kind, id)?;
         self.project.set(kind, id, fields, self.now);
-        Ok(Answer::json(
-            StatusCode::OK,
-            &json!({kind.names().0: self.found(kind, id)?}),
-        ))
+        Ok(ok(kind.names().0, &self.found(kind, id)?))
     }
 
     fn create_balancer(&mut self, asked: &Value) -> Result<Answer, Refusal> {
@@ -281,10 +272,7 @@ impl Context<'_> {
         let change = self.change(true, End::Active);
         self.project.begin_change(&id, change, self.now);
         let shown = self.found(Kind::LoadBalancer, &id)?;
-        Ok(Answer::json(
-            StatusCode::CREATED,
-            &json!({"loadbalancer": shown}),
-        ))
+        Ok(created("loadbalancer", &shown))
     }
 
     fn delete_balancer(&mut self, id: &str, cascade: bool) -> Result<Answer, Refusal> {

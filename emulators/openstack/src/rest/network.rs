@@ -34,11 +34,11 @@ pub(crate) fn port(id: &str, device: &str, ip: &str, order: u64) -> Value {
     })
 }
 
-fn ok(name: &str, value: &Value) -> Answer {
+pub(super) fn ok(name: &str, value: &Value) -> Answer {
     Answer::json(StatusCode::OK, &json!({name: value}))
 }
 
-fn created(name: &str, value: &Value) -> Answer {
+pub(super) fn created(name: &str, value: &Value) -> Answer {
     Answer::json(StatusCode::CREATED, &json!({name: value}))
 }
 
@@ -75,6 +75,10 @@ impl Context<'_> {
             }
             Operation::DeleteFloatingIp => self.delete(Kind::FloatingIp, &id),
             Operation::CreateSecurityGroup => Ok(self.create_group(&body(call, "security_group")?)),
+            Operation::UpdateSecurityGroup => {
+                let fields = body(call, "security_group")?;
+                self.update(Kind::SecurityGroup, &id, call, &fields)
+            }
             Operation::DeleteSecurityGroup => {
                 let is_used = |port: &Value| list(port, "security_groups").contains(&json!(id));
                 if !self.project.those(Kind::Port, is_used).is_empty() {

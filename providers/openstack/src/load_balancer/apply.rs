@@ -15,6 +15,9 @@ use crate::wire::network::{FloatingIp, GroupRule, Port, SecurityGroup};
 /// When to check a load balancer that is being changed.
 const CHANGING: Duration = Duration::from_secs(1);
 
+/// Where a member of a pool is.
+const MEMBER: &str = "/lbaas/pools/{pool}/members/{member}";
+
 impl OpenStackBalancers {
     pub(super) async fn execute_step(
         &self,
@@ -113,11 +116,7 @@ impl Call {
                 kind.place().0
             }
             Self::CreateFloatingIp(_) => Service::Network,
-            Self::SetMembers { .. }
-            | Self::AddMember { .. }
-            | Self::RemoveMember { .. }
-            | Self::DeleteCascade { .. }
-            | Self::DeleteFailed { .. } => Service::Balancers,
+            _ => Service::Balancers,
         }
     }
 
@@ -148,11 +147,13 @@ impl Call {
             Self::AddMember { pool, member } => Request::post("/lbaas/pools/{pool}/members")
                 .param("pool", pool)
                 .json(wrapped("member", member)),
-            Self::RemoveMember { pool, member } => {
-                Request::delete("/lbaas/pools/{pool}/members/{member}")
-                    .param("pool", pool)
-                    .param("member", member)
-            }
+            Self::UpdateMember { pool, member, body } => Request::put(MEMBER)
+                .param("pool", pool)
+                .param("member", member)
+                .json(wrapped("member", body)),
+            Self::RemoveMember { pool, member } => Request::delete(MEMBER)
+                .param("pool", pool)
+                .param("member", member),
             Self::Delete { kind, id } => {
                 Request::delete(format!("{}/{{id}}", kind.place().1)).param("id", id)
             }

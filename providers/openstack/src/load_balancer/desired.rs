@@ -3,10 +3,11 @@
 
 mod ports;
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use cloudkeel_api::{CloudError, IpFamily, Listener as Port, LoadBalancerSpec};
-use cloudkeel_toolkit::{AnnotationReader, Unread};
+use cloudkeel_toolkit::{AnnotationReader, HasListenerKey, ListenerKey, Unread};
 use ipnet::IpNet;
 
 use self::ports::{Common, Targets};
@@ -45,6 +46,8 @@ pub(crate) struct Desired {
     pub(super) hostname: Option<String>,
     pub(super) family: IpFamily,
     pub(super) listeners: Vec<DesiredListener>,
+    /// Whether what drains stays although it is not asked for.
+    pub(super) keeps_draining: bool,
     /// Nodes that cannot be reached, and why.
     pub(super) unreachable: Vec<String>,
     /// Events: their reasons and messages.
@@ -73,6 +76,12 @@ pub(super) struct DesiredListener {
     pub(super) members: Vec<MemberSettings>,
     pub(super) monitor_name: String,
     pub(super) monitor: Option<MonitorSettings>,
+}
+
+impl HasListenerKey for DesiredListener {
+    fn listener_key(&self) -> ListenerKey {
+        self.settings.listener_key()
+    }
 }
 
 impl DesiredListener {
@@ -187,6 +196,7 @@ impl Desired {
             hostname,
             family: family_of(spec),
             listeners,
+            keeps_draining: spec.options.keeps_draining,
             unreachable: targets.unreachable,
             notices,
         })
@@ -310,7 +320,7 @@ fn networks(
 }
 
 /// Source ranges as networks; without any, all of the family.
-pub(super) fn source_ranges(spec: &LoadBalancerSpec) -> Vec<IpNet> {
+pub(super) fn source_ranges(spec: &LoadBalancerSpec) -> BTreeSet<IpNet> {
     if !spec.source_ranges.is_empty() {
         return spec.source_ranges.iter().map(IpNet::trunc).collect();
     }

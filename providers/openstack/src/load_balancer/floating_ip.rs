@@ -1,17 +1,21 @@
 //! The floating IP of a load balancer.
 
-use std::net::IpAddr;
-
-use cloudkeel_api::{BalancerRef, CloudError, Failures, LoadBalancerSpec};
+use cloudkeel_api::{BalancerRef, CloudError, Failures, LoadBalancerSpec, ServiceRef};
+use cloudkeel_toolkit::OwnerText;
 use regex::Regex;
 
-use super::OpenStackBalancers;
 use super::desired::Desired;
 use super::observe::{Found, Role};
+use super::owner::{LONGEST, OWNER};
+use super::{OpenStackBalancers, keeps_floating_ip};
 use crate::wire::network::{FloatingIp, Network, NewFloatingIp, Subnet};
 
-/// What the descriptions of floating IPs that were made for Services begin with.
-pub(super) const DESCRIPTION: &str = "Floating IP for Kubernetes external service";
+/// How floating IPs are described that are made for Services. One that stays without its Service names no owner.
+pub(super) const TEXT: OwnerText = OwnerText {
+    before: "Floating IP for Kubernetes external service ",
+    between: " from cluster ",
+    longest: LONGEST,
+};
 
 /// What is to become of the floating IP.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -23,12 +27,10 @@ pub(crate) enum Floating {
     Delete(FloatingIp),
     /// This one is not used any more, and stays.
     Detach(FloatingIp),
-    /// This one is used.
-    Attach {
-        id: String,
-        ip: IpAddr,
-        port: String,
-    },
+    /// This one is used, for this port.
+    Attach(FloatingIp, String),
+    /// This one is described so.
+    Describe(FloatingIp, String),
     /// A new one is used: the first of these that can be had.
     Create(Vec<NewFloatingIp>),
     /// There is no external network, so the load balancer can only be reached inside.
@@ -59,16 +61,53 @@ impl Floating {
 /// Whether a floating IP was made for this Service, by this provider or the Go CCM. One that it only asked for may have been
 /// made for another, whose address it stays.
 pub(super) fn is_made_for(ip: &FloatingIp, balancer_ref: &BalancerRef) -> bool {
-    let made_for = format!("{DESCRIPTION} {} from ", balancer_ref.service);
+    let made_for = format!("{}{} from ", TEXT.before, balancer_ref.service);
     ip.description.contains(&made_for)
 }
 
-pub(super) fn description(balancer_ref: &BalancerRef) -> String {
-    let (service, cluster) = (&balancer_ref.service, &balancer_ref.cluster.name);
-    format!("{DESCRIPTION} {service} from cluster {cluster}")
+/// Whether it leads nowhere.
+pub(super) fn is_free(ip: &FloatingIp) -> bool {
+    ip.port_id.as_ref().is_none_or(String::is_empty)
 }
 
 impl OpenStackBalancers {
+    /// With its owner, if it goes with the Service.
+    fn description(&self, balancer_ref: &BalancerRef) -> String {
+        let keeps = keeps_floating_ip(balancer_ref);
+        TEXT.owned(balancer_ref, self.cluster().filter(|_| !keeps))
+    }
+
+    /// One that was made for a Service follows its load balancer, which carries the UID of its own.
+    fn described(&self, found: &Found, ip: &FloatingIp, balancer_ref: &BalancerRef) -> Floating {
+        let is_owner = OWNER.is_labelled(&found.labels, &balancer_ref.service);
+        let is_its = |it: ServiceRef| it.uid == balancer_ref.service.uid;
+        let is_made = if found.sharing.is_shared() {
+            TEXT.service(&ip.description, &self.identity)
+                .is_some_and(is_its)
+        } else {
+            is_made_for(ip, balancer_ref)
+        };
+        let description = self.description(balancer_ref);
+        if is_owner && is_made && ip.description != description {
+            return Floating::Describe(ip.clone(), description);
+        }
+        Floating::Settled
+    }
+
+    /// Those of a Service that lead nowhere any more, because their load balancer was deleted by another client.
+    pub(super) async fn stray_floating_ips(
+        &self,
+        balancer_ref: &BalancerRef,
+    ) -> Result<Vec<FloatingIp>, CloudError> {
+        let text = TEXT.owned(balancer_ref, self.cluster());
+        if TEXT.without_owner(&text).is_none() {
+            return Ok(Vec::new());
+        }
+        let mut found: Vec<FloatingIp> = self.servers.api.all(&[("description", &text)]).await?;
+        found.retain(|ip| is_free(ip) && ip.description == text);
+        Ok(found)
+    }
+
     /// What is to become of the floating IP of a load balancer that is there.
     pub(super) async fn floating(
         &self,
@@ -85,7 +124,7 @@ impl OpenStackBalancers {
         };
         let is_owner = found.role != Role::Sharer;
         match present {
-            Some(ip) if asked.is_internal && is_owner => {
+            Some(ip) if asked.is_internal && is_owner && !found.sharing.is_shared() => {
                 let is_deleted = is_made_for(ip, &spec.balancer_ref) && !asked.keep_floating_ip;
                 return Ok(if is_deleted {
                     Floating::Delete(ip.clone())
@@ -93,7 +132,7 @@ impl OpenStackBalancers {
                     Floating::Detach(ip.clone())
                 });
             }
-            Some(_) => return Ok(Floating::Settled),
+            Some(ip) => return Ok(self.described(found, ip, &spec.balancer_ref)),
             None if asked.is_internal => return Ok(Floating::Settled),
             None if balancer.vip_address.is_some_and(|ip| ip.is_ipv6()) => {
                 return Ok(Floating::NotNeeded);
@@ -134,7 +173,7 @@ impl OpenStackBalancers {
         let new = |subnet_id| NewFloatingIp {
             floating_network_id: network.clone(),
             port_id: port.to_owned(),
-            description: description(balancer_ref),
+            description: self.description(balancer_ref),
             subnet_id,
             floating_ip_address: asked.address,
         };
@@ -201,20 +240,12 @@ impl OpenStackBalancers {
 }
 
 fn attach(known: &FloatingIp, port: &str) -> Floating {
+    if is_free(known) {
+        return Floating::Attach(known.clone(), port.to_owned());
+    }
     let ip = known.floating_ip_address;
-    if known
-        .port_id
-        .as_ref()
-        .is_some_and(|bound| !bound.is_empty())
-    {
-        let message = format!("floating IP {ip} is not available: it is attached to another port");
-        return Floating::Unavailable(Failures::invalid(message));
-    }
-    Floating::Attach {
-        id: known.id.clone(),
-        ip,
-        port: port.to_owned(),
-    }
+    let message = format!("floating IP {ip} is not available: it is attached to another port");
+    Floating::Unavailable(Failures::invalid(message))
 }
 
 /// The parameter and value that ask Neutron for subnets with tags.

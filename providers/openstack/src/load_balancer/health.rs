@@ -3,25 +3,23 @@
 use cloudkeel_api::{HealthState, TargetHealth};
 
 use super::observe::{Found, PoolParts};
-use crate::wire::balancer::Member;
+use crate::wire::balancer::{Listener, Member};
 
 /// The health of every target for each port, under the names of the Nodes. Without a monitor nothing is known, and
 /// nothing is said.
 pub(super) fn target_health(found: &Found) -> Vec<TargetHealth> {
-    let pools = found.pools.iter();
-    pools.flat_map(|parts| health_of(found, parts)).collect()
+    let listeners = found.our_listeners();
+    let health = listeners.filter_map(|it| Some(health_of(it, found.pool_of(&it.id)?)));
+    health.flatten().collect()
 }
 
-fn health_of(found: &Found, parts: &PoolParts) -> Vec<TargetHealth> {
-    let its = &parts.pool.listeners;
-    let mut listeners = found.listeners.iter();
-    let listener = listeners.find(|listener| its.iter().any(|id| id.id == listener.id));
+fn health_of(listener: &Listener, parts: &PoolParts) -> Vec<TargetHealth> {
     let members = parts.members.iter();
     members
         .filter_map(|member| {
             Some(TargetHealth {
                 target: name_of(member),
-                listener: listener.map(|listener| listener.settings.protocol_port),
+                listener: Some(listener.settings.protocol_port),
                 state: state_of(member)?,
             })
         })

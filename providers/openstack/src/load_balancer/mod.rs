@@ -7,6 +7,7 @@ mod find;
 mod floating_ip;
 mod health;
 mod observe;
+mod owned;
 mod owner;
 mod plan;
 mod security_group;
@@ -20,9 +21,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    BalancerProfile, BalancerRef, Busy, CloudError, DesiredState, Executed, Features,
-    HealthCheckPolicy, LabelSelector, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus,
-    LockKey, OwnedResource, Problem, ProviderContext, ProxyProtocols, Report, UnknownAnnotation,
+    BalancerProfile, BalancerRef, Busy, CloudError, ClusterIdentity, DesiredState, Executed,
+    Features, HealthCheckPolicy, LabelSelector, LoadBalancerDriver, LoadBalancerSpec,
+    LoadBalancerStatus, LockKey, OwnedResource, Problem, ProviderContext, ProxyProtocols, Report,
+    UnknownAnnotation, UnprovenResource,
 };
 use cloudkeel_toolkit::{
     CloudBalancer as _, EventRecorder, SharedRead, ingress, one_each, through_balancer,
@@ -33,13 +35,11 @@ use self::desired::Desired;
 use self::find::written_id;
 use self::observe::{Found, Observed};
 pub use self::owner::{CLUSTER_UID, SERVICE_UID};
-use self::owner::{OWNER, labels_of, tag};
 use self::source::{Listing, Source};
 use self::step::Step;
 use crate::annotations as key;
 use crate::config::{Config, node_selector};
 use crate::instances::Servers;
-use crate::wire::balancer::LoadBalancer;
 use crate::wire::network::SecurityGroup;
 
 /// When to check a load balancer that is being built or changed.
@@ -71,6 +71,7 @@ pub(crate) struct OpenStackBalancers {
     servers: Servers,
     config: Config,
     facts: Facts,
+    identity: ClusterIdentity,
     events: Arc<EventRecorder>,
     versions: SharedRead<Capabilities>,
     security_groups: SharedRead<Vec<SecurityGroup>>,
@@ -94,6 +95,7 @@ impl OpenStackBalancers {
                 cluster: context.cluster.uid.clone(),
             },
             config: config.clone(),
+            identity: context.cluster.clone(),
             events: Arc::clone(events),
             versions: SharedRead::default(),
             security_groups: SharedRead::default(),
@@ -182,6 +184,7 @@ impl LoadBalancerDriver for OpenStackBalancers {
             internal: true,
             chosen_address: true,
             healthy_threshold: true,
+            shared: true,
             ..Features::default()
         };
         let is_asked = key::ENABLE_HEALTH_MONITOR
@@ -240,16 +243,11 @@ impl LoadBalancerDriver for OpenStackBalancers {
     }
 
     async fn owned(&self) -> Result<Vec<OwnedResource>, CloudError> {
-        let cluster = OWNER.cluster(self.facts.cluster.as_ref())?;
-        let ours: Vec<LoadBalancer> = self
-            .servers
-            .api
-            .all(&[("tags", &tag(CLUSTER_UID, cluster))])
-            .await?;
-        Ok(ours
-            .iter()
-            .map(|balancer| OWNER.owned(balancer, &labels_of(&balancer.tags)))
-            .collect())
+        self.list_owned().await
+    }
+
+    async fn unproven(&self) -> Result<Vec<UnprovenResource>, CloudError> {
+        self.list_unproven().await
     }
 }
 
@@ -265,16 +263,24 @@ fn report(desired: DesiredState<'_>, have: &Observed, config: &Config) -> Report
     });
     let Some(found) = have.found.first().filter(|_| desired.spec().is_some()) else {
         let is_released = matches!(desired, DesiredState::Released(_));
-        let kept = have.found.iter().filter(|_| is_released);
+        let stays = |it: &&Found| is_released || it.sharing.outlives_service();
+        let kept = have.found.iter().filter(stays);
         return Report {
             busy,
             ..Report::keeping(kept.map(|it| it.balancer.in_words()))
         };
     };
+    // Of one that is pending, the parts are not read.
+    let recording = if found.is_pending() {
+        Report::default()
+    } else {
+        found.sharing.recording(desired.balancer_ref())
+    };
     let mut report = Report {
         status: status(desired.balancer_ref(), have, found, config),
-        busy,
+        busy: busy.or(recording.busy),
         unmet: plan::unmet(have),
+        changes: recording.changes,
         ..Report::default()
     };
     if plan::is_rebuilt(desired.balancer_ref(), found) {
@@ -322,8 +328,10 @@ fn status(
     if have.asked.as_ref().is_some_and(Desired::changes_traffic) {
         ingress = through_balancer(balancer_ref, ingress);
     }
+    let asked = have.asked.as_ref();
     LoadBalancerStatus {
         health: health::target_health(found),
+        draining: asked.map_or(0, |asked| plan::listeners::draining(asked, found)),
         ..LoadBalancerStatus::of(&found.balancer.id, ingress)
     }
 }

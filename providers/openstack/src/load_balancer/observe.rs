@@ -1,19 +1,25 @@
 //! What is there, whose it is, and what the Service asks for.
 
-use cloudkeel_api::{BalancerRef, CloudError, DesiredState, Failures, LoadBalancerSpec, Priority};
+use std::net::SocketAddr;
+
+use cloudkeel_api::{CloudError, DesiredState, Failures, LoadBalancerSpec, Priority};
 use cloudkeel_http::Request;
-use cloudkeel_toolkit::unresolved;
+use cloudkeel_toolkit::{
+    CloudBalancer, HasListenerKey, Labels, ListenerKey, SHARED_LABEL, ShareableBalancer, Sharing,
+    unresolved,
+};
 
 use super::OpenStackBalancers;
 use super::capabilities::Capabilities;
 use super::desired::Desired;
 use super::floating_ip::Floating;
+use super::owner::{is_others, labels_of, service_name};
 use super::security_group::Groups;
 use super::source::Source;
 use crate::annotations as key;
 use crate::client::Service;
 use crate::config::ContainerStore;
-use crate::wire::balancer::{Listener, LoadBalancer, Member, Monitor, Pool};
+use crate::wire::balancer::{Listener, LoadBalancer, Member, MemberSettings, Monitor, Pool};
 use crate::wire::network::{FloatingIp, Port};
 
 const OPERATION: &str = "observe load balancer";
@@ -29,6 +35,8 @@ pub(crate) struct Observed {
     pub(super) asked: Option<Desired>,
     pub(super) can: Capabilities,
     pub(super) floating: Floating,
+    /// Floating IPs of a Service that goes, which lead nowhere.
+    pub(super) strays: Vec<FloatingIp>,
     pub(super) groups: Groups,
     /// What of the Service refers to something that cannot be had.
     pub(super) unresolved: Vec<Failures>,
@@ -37,7 +45,13 @@ pub(crate) struct Observed {
 /// A load balancer with its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
+    /// The name of the Service in tags.
+    pub(super) service: String,
     pub(super) role: Role,
+    /// Its tags with a value.
+    pub(super) labels: Labels,
+    /// Which of its parts are the Service's, if other clients have some too.
+    pub(super) sharing: Sharing,
     pub(super) balancer: LoadBalancer,
     pub(super) listeners: Vec<Listener>,
     pub(super) pools: Vec<PoolParts>,
@@ -72,10 +86,54 @@ impl Found {
         self.balancer.provisioning_status == "ERROR"
     }
 
+    /// Whether a listener is the Service's: it has its tag, or, to the owner, no other Service or client claims it.
+    pub(super) fn is_ours(&self, listener: &Listener) -> bool {
+        let is_its = match self.role {
+            Role::Sharer => listener.tags.contains(&self.service),
+            Role::Owner | Role::Adopter => !is_others(listener, &self.balancer, &self.service),
+        };
+        is_its && !self.sharing.is_foreign_listener(listener)
+    }
+
+    pub(super) fn our_listeners(&self) -> impl Iterator<Item = &Listener> {
+        self.listeners.iter().filter(|it| self.is_ours(it))
+    }
+
     /// The pool behind a listener.
     pub(super) fn pool_of(&self, listener: &str) -> Option<&PoolParts> {
         let mut pools = self.pools.iter();
         pools.find(|parts| parts.pool.listeners.iter().any(|its| its.id == listener))
+    }
+}
+
+impl CloudBalancer for Found {
+    fn id(&self) -> String {
+        self.balancer.id.clone()
+    }
+
+    fn name(&self) -> &str {
+        &self.balancer.name
+    }
+}
+
+impl ShareableBalancer for Found {
+    type Target = SocketAddr;
+
+    fn is_marked_shared(&self) -> bool {
+        self.labels.contains_key(SHARED_LABEL)
+    }
+
+    fn listener_keys(&self) -> impl Iterator<Item = ListenerKey> {
+        self.listeners.iter().map(HasListenerKey::listener_key)
+    }
+
+    /// Those behind listeners of the Service: behind others it has none.
+    fn targets(&self) -> impl Iterator<Item = SocketAddr> {
+        let tagged = self.listeners.iter();
+        let tagged = tagged.filter(|listener| listener.tags.contains(&self.service));
+        let pools = tagged.filter_map(|listener| self.pool_of(&listener.id));
+        let members = pools.flat_map(|parts| &parts.members);
+        members.map(|member| member.settings.place())
     }
 }
 
@@ -87,19 +145,20 @@ impl OpenStackBalancers {
     ) -> Result<Observed, CloudError> {
         let can = self.capabilities().await?;
         let DesiredState::Present(spec) = desired else {
-            return self
-                .observe_removal(desired.balancer_ref(), source, can)
-                .await;
+            return self.observe_removal(desired, source, can).await;
         };
         let mut asked = Desired::of(spec, &self.config, can)?;
         let (found, others) = self.find(&spec.balancer_ref, source).await?;
         let Some((role, balancer)) = found else {
             return self.observe_nothing(spec, asked, can).await;
         };
-        let found = self.parts(role, balancer, source).await?;
+        let name = &asked.service_name;
+        let mut found = self.parts(role, balancer, name, source).await?;
         let mut surplus = Vec::new();
         for balancer in others {
-            surplus.push(self.parts(Role::Owner, balancer, source).await?);
+            let mut other = self.parts(Role::Owner, balancer, name, source).await?;
+            other.sharing = Sharing::leaving(&spec.balancer_ref, &other);
+            surplus.push(other);
         }
         if found.is_pending() {
             // Nothing can be changed until the cloud is done.
@@ -114,6 +173,13 @@ impl OpenStackBalancers {
             found.balancer.vip_subnet_id.as_ref(),
             self.config.load_balancers.serial,
         );
+        if role != Role::Sharer {
+            let ports = asked.listeners.iter().map(HasListenerKey::listener_key);
+            let members = asked.listeners.iter().flat_map(|port| &port.members);
+            let places = members.map(MemberSettings::place);
+            let (service, is_adopted) = (&spec.balancer_ref, role == Role::Adopter);
+            found.sharing = Sharing::of_balancer(service, &found, is_adopted, ports, places)?;
+        }
         let mut observed = Observed {
             floating: self.floating(&asked, Some(&found), spec).await?,
             groups: self.groups(spec, &asked, can).await?,
@@ -122,6 +188,7 @@ impl OpenStackBalancers {
             surplus,
             asked: Some(asked),
             can,
+            strays: Vec::new(),
         };
         self.report_notices(spec, &mut observed);
         Ok(observed)
@@ -154,18 +221,26 @@ impl OpenStackBalancers {
 
     async fn observe_removal(
         &self,
-        balancer_ref: &BalancerRef,
+        desired: DesiredState<'_>,
         source: Source<'_>,
         can: Capabilities,
     ) -> Result<Observed, CloudError> {
-        let mut found = Vec::new();
+        let (balancer_ref, mut found) = (desired.balancer_ref(), Vec::new());
+        let name = service_name(balancer_ref);
         for (role, balancer) in self.find_for_removal(balancer_ref, source).await? {
-            found.push(self.parts(role, balancer, source).await?);
+            let mut parts = self.parts(role, balancer, &name, source).await?;
+            if role != Role::Sharer {
+                parts.sharing = Sharing::leaving(balancer_ref, &parts);
+            }
+            let (ours, sharing) = (std::slice::from_ref(&parts), &parts.sharing);
+            self.events.shared_balancer_left(desired, ours, sharing);
+            found.push(parts);
         }
         Ok(Observed {
             found,
             can,
             groups: self.groups_of_removed(balancer_ref).await?,
+            strays: self.stray_floating_ips(balancer_ref).await?,
             ..Observed::default()
         })
     }
@@ -174,10 +249,14 @@ impl OpenStackBalancers {
         &self,
         role: Role,
         balancer: LoadBalancer,
+        service: &str,
         source: Source<'_>,
     ) -> Result<Found, CloudError> {
         let mut found = Found {
+            service: service.to_owned(),
             role,
+            labels: labels_of(&balancer.tags),
+            sharing: Sharing::default(),
             listeners: Vec::new(),
             pools: Vec::new(),
             floating_ip: source.floating_ip(balancer.vip_port_id.as_ref()).await?,

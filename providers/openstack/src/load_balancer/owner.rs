@@ -7,7 +7,9 @@
 use std::net::IpAddr;
 
 use cloudkeel_api::{BalancerRef, ServiceRef};
-use cloudkeel_toolkit::{CloudBalancer, Labels, Owner, OwnerLabels, ServiceLabel, is_referenced};
+use cloudkeel_toolkit::{
+    CloudBalancer, Labels, Owner, OwnerLabels, SHARED_LABEL, ServiceLabel, is_referenced,
+};
 
 use crate::annotations as key;
 use crate::wire::balancer::{Listener, LoadBalancer};
@@ -15,8 +17,8 @@ use crate::wire::balancer::{Listener, LoadBalancer};
 /// What the names of all load balancers that were made for Services begin with.
 pub(super) const NAME_PREFIX: &str = "kube_service_";
 
-/// The longest name.
-const LONGEST: usize = 255;
+/// The longest name or description.
+pub(super) const LONGEST: usize = 255;
 
 /// The tag with the UID of the Service. This tag decides.
 pub const SERVICE_UID: &str = "cloudkeel.dev/service-uid";
@@ -129,6 +131,16 @@ pub(super) fn released_tags(tags: &[String], balancer_ref: &BalancerRef) -> Vec<
         None => **tag != name,
     };
     tags.iter().filter(is_kept).cloned().collect()
+}
+
+/// Tags with the one that says that other clients have parts of a load balancer too, or without it.
+pub(super) fn shared_tags(mut tags: Vec<String>, is_shared: bool) -> Vec<String> {
+    let shared = tag(SHARED_LABEL, "true");
+    if is_shared != tags.contains(&shared) {
+        tags.retain(|tag| *tag != shared);
+        tags.extend(is_shared.then_some(shared));
+    }
+    tags
 }
 
 /// The names of other Services that share a load balancer.

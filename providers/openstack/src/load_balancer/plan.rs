@@ -1,25 +1,29 @@
 //! From what is to what should be. Pure.
 
-mod listeners;
+pub(super) mod listeners;
 mod network;
 
 use cloudkeel_api::{
     BalancerRef, CloudError, DesiredState, ErrorKind, Failures, IpFamily, LoadBalancerSpec,
 };
-use cloudkeel_toolkit::HasListenerKey as _;
+use cloudkeel_toolkit::{
+    CloudBalancer as _, HasListenerKey, ListenerKey, check_unchanged, labels_of_new,
+};
 use serde::Serialize;
 
-use self::listeners::{
-    delete_pool, extra_listeners, is_ours, listener_steps, ours_among, remove_listener,
+use self::listeners::{delete_pool, extra_listeners, listener_steps, remove_listener};
+use self::network::{
+    floating_steps, group_steps, keep_floating_ip, leave_floating_ip, release_group,
 };
-use self::network::{delete_floating_ip, floating_steps, group_steps};
+use super::Facts;
 use super::desired::Desired;
 use super::find::sharers;
 use super::floating_ip::{Floating, is_made_for};
 use super::observe::{Found, Observed, Role};
-use super::owner::{NAME_PREFIX, other_services, owned_tags, released_tags, service_name};
+use super::owner::{
+    NAME_PREFIX, other_services, owned_tags, released_tags, service_name, shared_tags,
+};
 use super::step::{Call, Kind, Part, Step};
-use super::{Facts, keeps_floating_ip};
 use crate::wire::balancer::NewBalancer;
 
 const OPERATION: &str = "plan load balancer";
@@ -43,20 +47,24 @@ pub(super) fn plan(
         (DesiredState::Present(spec), Some(asked)) => present(spec, asked, have, facts),
         (DesiredState::Present(_), None) => Ok(Vec::new()),
         (DesiredState::Absent(balancer_ref), _) => {
-            let name = service_name(balancer_ref);
-            let mut steps = Vec::new();
-            for found in &have.found {
-                steps.extend(remove(found, &name, balancer_ref, facts));
-            }
+            let remove = |found| remove(found, balancer_ref, facts);
+            let mut steps: Vec<_> = have.found.iter().flat_map(remove).collect();
+            let strays = have.strays.iter();
+            steps.extend(strays.filter_map(|ip| leave_floating_ip(ip, balancer_ref, facts)));
             steps.extend(group_steps(have));
             Ok(steps)
         }
         (DesiredState::Released(balancer_ref), _) => {
             let release = |found: &Found| {
                 let tags = released_tags(&found.balancer.tags, balancer_ref);
-                (tags != found.balancer.tags).then(|| set_tags(found, &tags, "release"))
+                let tags = shared_tags(tags, found.sharing.is_shared());
+                (tags != found.balancer.tags).then(|| set_tags(found, tags, "release"))
             };
-            Ok(have.found.iter().filter_map(release).collect())
+            let own = have.found.iter().filter(|it| it.role != Role::Sharer);
+            let floating = own.filter_map(|it| it.floating_ip.as_ref());
+            let kept = floating.chain(&have.strays).filter_map(keep_floating_ip);
+            let kept = kept.chain(release_group(have));
+            Ok(kept.chain(have.found.iter().filter_map(release)).collect())
         }
     }
 }
@@ -76,6 +84,10 @@ fn present(
         return Ok(groups.into_iter().chain([create]).collect());
     };
     check_sharing(asked, found, facts)?;
+    if found.sharing.is_shared() {
+        let names_it = spec.options.name.is_some() && asked.name != found.balancer.name;
+        check_unchanged(found, &[("name", names_it)])?;
+    }
     if found.has_failed() {
         return failed(spec, found);
     }
@@ -86,14 +98,8 @@ fn present(
     }
     steps.extend(extra_listeners(asked, found));
     steps.extend(floating_steps(&have.floating));
-    for surplus in have.surplus.iter().filter(|surplus| !surplus.is_pending()) {
-        steps.extend(remove(
-            surplus,
-            &asked.service_name,
-            &spec.balancer_ref,
-            facts,
-        ));
-    }
+    let surplus = have.surplus.iter().filter(|surplus| !surplus.is_pending());
+    steps.extend(surplus.flat_map(|surplus| remove(surplus, &spec.balancer_ref, facts)));
     Ok(steps)
 }
 
@@ -123,18 +129,16 @@ fn check_sharing(asked: &Desired, found: &Found, facts: &Facts) -> Result<(), Cl
 /// One that never served is built again; one that did is for the operator, because its address would change.
 pub(super) fn is_rebuilt(balancer_ref: &BalancerRef, found: &Found) -> bool {
     let never_served = balancer_ref.ingress.is_empty() && found.floating_ip.is_none();
-    found.has_failed() && found.role == Role::Owner && never_served
+    let is_exclusive = found.role == Role::Owner && !found.sharing.is_shared();
+    found.has_failed() && is_exclusive && never_served
 }
 
 fn failed(spec: &LoadBalancerSpec, found: &Found) -> Result<Vec<Step>, CloudError> {
     let id = &found.balancer.id;
     if is_rebuilt(&spec.balancer_ref, found) {
         let call = Call::DeleteFailed { id: id.clone() };
-        return Ok(vec![Step::new(
-            Part::Balancer,
-            call,
-            format!("delete load balancer {id}, which is in ERROR"),
-        )]);
+        let text = format!("delete load balancer {id}, which is in ERROR");
+        return Ok(vec![Step::new(Part::Balancer, call, text)]);
     }
     let message = format!(
         "load balancer {id} is in ERROR: have it failed over by an administrator, or delete it"
@@ -145,35 +149,28 @@ fn failed(spec: &LoadBalancerSpec, found: &Found) -> Result<Vec<Step>, CloudErro
 /// A new load balancer with everything that belongs to it, unless the provider takes only one piece at a time.
 fn create(spec: &LoadBalancerSpec, asked: &Desired, facts: &Facts) -> Step {
     let balancer_ref = &spec.balancer_ref;
-    let listeners = asked
-        .listeners
-        .iter()
-        .map(|listener| listener.whole(vec![asked.service_name.clone()]));
+    let listeners = asked.listeners.iter().filter(|_| !facts.serial);
+    let listeners = listeners.map(|it| it.whole(vec![asked.service_name.clone()]));
     let network = &asked.network;
     let has_port = asked.port_id.is_some();
     let chosen = asked.is_internal || asked.family == IpFamily::V6;
     let (service, cluster) = (&balancer_ref.service, &balancer_ref.cluster.name);
+    let tags = owned_tags(&[], balancer_ref, facts.cluster.as_deref());
+    let is_shared = !labels_of_new(balancer_ref).is_empty();
     let new = NewBalancer {
         name: asked.name.clone(),
         description: format!("Kubernetes external service {service} from cluster {cluster}"),
         provider: facts.provider.clone(),
-        tags: owned_tags(&[], balancer_ref, facts.cluster.as_deref()),
+        tags: shared_tags(tags, is_shared),
         vip_subnet_id: network.subnet.clone().filter(|_| !has_port),
         vip_network_id: network.network.clone().filter(|_| !has_port),
         vip_port_id: asked.port_id.clone(),
         vip_address: asked.address.filter(|_| chosen),
         flavor_id: asked.flavor.clone(),
         availability_zone: asked.availability_zone.clone(),
-        listeners: if facts.serial {
-            Vec::new()
-        } else {
-            listeners.collect()
-        },
+        listeners: listeners.collect(),
     };
-    let targets = asked
-        .listeners
-        .first()
-        .map_or(0, |listener| listener.members.len());
+    let targets = asked.listeners.first().map_or(0, |it| it.members.len());
     let text = format!(
         "create load balancer {} ({}) with {} listeners and {targets} targets",
         new.name,
@@ -187,21 +184,21 @@ fn create(spec: &LoadBalancerSpec, asked: &Desired, facts: &Facts) -> Step {
 fn own(spec: &LoadBalancerSpec, asked: &Desired, found: &Found, facts: &Facts) -> Vec<Step> {
     let balancer = &found.balancer;
     let (old, new) = (&balancer.name, &asked.service_name);
-    let is_old_cluster = found.role == Role::Owner && is_renamed(old, spec) && asked.name == *new;
+    let is_shared = found.sharing.is_shared();
+    let is_owner = found.role == Role::Owner && !is_shared;
+    let is_old_cluster = is_owner && is_renamed(old, spec) && asked.name == *new;
     let tags = match found.role {
         Role::Adopter => owned_tags(&balancer.tags, &spec.balancer_ref, facts.cluster.as_deref()),
-        Role::Owner if is_old_cluster => {
-            let renamed = balancer
-                .tags
-                .iter()
-                .map(|tag| if tag == old { new } else { tag });
-            renamed.cloned().collect()
-        }
+        Role::Owner if is_old_cluster => renamed(&balancer.tags, old, new),
         Role::Owner | Role::Sharer if balancer.tags.contains(new) => balancer.tags.clone(),
         Role::Owner | Role::Sharer => balancer.tags.iter().chain([new]).cloned().collect(),
     };
-    let keeps_name =
-        found.role == Role::Sharer || *old == spec.balancer_ref.service.default_balancer_name();
+    let tags = match found.role {
+        Role::Sharer => tags,
+        Role::Owner | Role::Adopter => shared_tags(tags, is_shared),
+    };
+    let is_default = *old == spec.balancer_ref.service.default_balancer_name();
+    let keeps_name = found.role == Role::Sharer || is_shared || is_default;
     let name = Some(&asked.name).filter(|name| !keeps_name && *name != old);
     let mut steps = Vec::new();
     let tags = Some(tags).filter(|tags| *tags != balancer.tags);
@@ -209,24 +206,12 @@ fn own(spec: &LoadBalancerSpec, asked: &Desired, found: &Found, facts: &Facts) -
         steps.extend(rename_parts(found, old, new));
     }
     if name.is_some() || tags.is_some() {
-        let id = &balancer.id;
-        let patch = NameAndTags {
-            name: name.cloned(),
-            tags,
+        let verb = match found.role {
+            Role::Adopter => "adopt",
+            Role::Owner | Role::Sharer => "name and tag",
         };
-        let verb = if found.role == Role::Adopter {
-            "adopt"
-        } else {
-            "name and tag"
-        };
-        let text = format!("{verb} load balancer {id}");
-        steps.push(Step::update(
-            Part::Balancer,
-            Kind::Balancer,
-            id,
-            &patch,
-            text,
-        ));
+        let name = name.cloned();
+        steps.push(change_balancer(found, verb, &NameAndTags { name, tags }));
     }
     steps
 }
@@ -240,94 +225,77 @@ fn is_renamed(old: &str, spec: &LoadBalancerSpec) -> bool {
 
 /// The parts of a load balancer follow its name, the load balancer itself last.
 fn rename_parts(found: &Found, old: &str, new: &str) -> Vec<Step> {
-    let renamed = |name: &str| name.contains(old).then(|| name.replace(old, new));
-    let step = |kind, id: &str, name: String, tags: Option<Vec<String>>| {
+    let step = |kind, id: &str, name: &str, tags: Option<Vec<String>>| {
+        let name = name.contains(old).then(|| name.replace(old, new))?;
         let text = format!("rename {id} to {name}");
         let name = Some(name);
-        Step::update(Part::Balancer, kind, id, &NameAndTags { name, tags }, text)
+        let patch = NameAndTags { name, tags };
+        Some(Step::update(Part::Balancer, kind, id, &patch, text))
     };
-    let monitors = found
-        .pools
-        .iter()
-        .filter_map(|parts| parts.monitor.as_ref());
-    let monitors =
-        monitors.filter_map(|m| Some(step(Kind::Monitor, &m.id, renamed(&m.name)?, None)));
     let pools = found.pools.iter().map(|parts| &parts.pool);
-    let pools = pools.filter_map(|p| Some(step(Kind::Pool, &p.id, renamed(&p.name)?, None)));
-    let listeners = found.listeners.iter().filter_map(|listener| {
-        let tags = listener.tags.iter().map(|tag| {
-            if tag == old {
-                new.to_owned()
-            } else {
-                tag.clone()
-            }
-        });
-        Some(step(
-            Kind::Listener,
-            &listener.id,
-            renamed(&listener.name)?,
-            Some(tags.collect()),
-        ))
+    let pools = pools.filter_map(|it| step(Kind::Pool, &it.id, &it.name, None));
+    let monitors = found.pools.iter().filter_map(|it| it.monitor.as_ref());
+    let monitors = monitors.filter_map(|it| step(Kind::Monitor, &it.id, &it.name, None));
+    let listeners = found.listeners.iter().filter_map(|it| {
+        let tags = renamed(&it.tags, old, new);
+        step(Kind::Listener, &it.id, &it.name, Some(tags))
     });
     monitors.chain(pools).chain(listeners).collect()
 }
 
-/// What is taken away when the Service goes: all of a load balancer that no other Service uses, else its listeners.
-fn remove(found: &Found, name: &str, balancer_ref: &BalancerRef, facts: &Facts) -> Vec<Step> {
+fn renamed(tags: &[String], old: &str, new: &str) -> Vec<String> {
+    let renamed = |tag: &String| if tag == old { new } else { tag }.to_owned();
+    tags.iter().map(renamed).collect()
+}
+
+/// What is taken away when the Service goes: all of a load balancer that no other Service or client uses, else its listeners.
+fn remove(found: &Found, balancer_ref: &BalancerRef, facts: &Facts) -> Vec<Step> {
     let balancer = &found.balancer;
-    let is_shared = other_services(&balancer.tags, name).next().is_some();
-    if found.role == Role::Sharer || is_shared {
-        let mut steps: Vec<_> = ours_among(found, name)
-            .flat_map(|listener| remove_listener(listener, found))
-            .collect();
+    let mut others = other_services(&balancer.tags, &found.service);
+    let has_others = others.next().is_some();
+    let floating_ip = found.floating_ip.as_ref();
+    let floating_ip = floating_ip.filter(|ip| is_made_for(ip, balancer_ref));
+    if found.role == Role::Sharer || has_others || found.sharing.outlives_service() {
+        let listeners = found.our_listeners();
+        let removed = listeners.flat_map(|it| remove_listener(it, found));
+        let mut steps: Vec<_> = removed.collect();
+        // Others may be reached by it.
+        let floating_ip = floating_ip.filter(|_| found.role != Role::Sharer);
+        steps.extend(floating_ip.and_then(keep_floating_ip));
         let tags = released_tags(&balancer.tags, balancer_ref);
         if tags != balancer.tags {
-            let mut step = set_tags(found, &tags, "leave");
+            let mut step = set_tags(found, tags, "leave");
             step.part = Part::End;
             steps.push(step);
         }
         return steps;
     }
     let mut steps = Vec::new();
-    let floating_ip = found.floating_ip.iter();
-    let floating_ip = floating_ip.filter(|ip| is_made_for(ip, balancer_ref));
-    let deleted = floating_ip.filter(|_| !keeps_floating_ip(balancer_ref));
-    steps.extend(deleted.map(delete_floating_ip));
-    let (id, text) = (
-        &balancer.id,
-        format!("delete load balancer {} ({})", balancer.id, balancer.name),
-    );
+    steps.extend(floating_ip.and_then(|ip| leave_floating_ip(ip, balancer_ref, facts)));
+    let (id, text) = (&balancer.id, format!("delete {}", balancer.in_words()));
     if facts.cascade_delete {
-        steps.push(Step::new(
-            Part::End,
-            Call::DeleteCascade { id: id.clone() },
-            text,
-        ));
+        let call = Call::DeleteCascade { id: id.clone() };
+        steps.push(Step::new(Part::End, call, text));
         return steps;
     }
-    steps.extend(
-        found
-            .listeners
-            .iter()
-            .flat_map(|listener| remove_listener(listener, found)),
-    );
-    let loose = found
-        .pools
-        .iter()
-        .filter(|parts| parts.pool.listeners.is_empty());
+    let listeners = found.listeners.iter();
+    steps.extend(listeners.flat_map(|it| remove_listener(it, found)));
+    let pools = found.pools.iter();
+    let loose = pools.filter(|parts| parts.pool.listeners.is_empty());
     steps.extend(loose.map(|parts| delete_pool(Part::End, parts)));
     steps.push(Step::delete(Part::End, Kind::Balancer, id, text));
     steps
 }
 
-fn set_tags(found: &Found, tags: &[String], verb: &str) -> Step {
-    let id = &found.balancer.id;
+fn set_tags(found: &Found, tags: Vec<String>, verb: &str) -> Step {
+    let (name, tags) = (None, Some(tags));
+    change_balancer(found, verb, &NameAndTags { name, tags })
+}
+
+fn change_balancer(found: &Found, verb: &str, patch: &NameAndTags) -> Step {
+    let (id, part) = (&found.balancer.id, Part::Balancer);
     let text = format!("{verb} load balancer {id}");
-    let patch = NameAndTags {
-        name: None,
-        tags: Some(tags.to_vec()),
-    };
-    Step::update(Part::Balancer, Kind::Balancer, id, &patch, text)
+    Step::update(part, Kind::Balancer, id, patch, text)
 }
 
 /// What of the desired state cannot be met although the load balancer is there.
@@ -336,20 +304,17 @@ pub(super) fn unmet(have: &Observed) -> Vec<Failures> {
     let (Some(asked), Some(found)) = (&have.asked, have.found.first()) else {
         return unmet;
     };
-    for wanted in &asked.listeners {
-        let key = wanted.settings.listener_key();
-        let mut taken = found
-            .listeners
-            .iter()
-            .filter(|listener| listener.settings.listener_key() == key);
-        if taken.any(|listener| !is_ours(listener, found, &asked.service_name)) {
-            let message = format!(
-                "the listener port {key} already exists: another Service of load balancer {} has it",
-                found.balancer.id
-            );
-            unmet.push(Failures::invalid(message));
-        }
-    }
+    unmet.extend(found.sharing.unmet());
+    let others = found.listeners.iter().filter(|it| !found.is_ours(it));
+    let others: Vec<_> = others.map(HasListenerKey::listener_key).collect();
+    let wanted = asked.listeners.iter().map(HasListenerKey::listener_key);
+    let is_taken = |key: &ListenerKey| others.contains(key) && !found.sharing.is_shared();
+    unmet.extend(wanted.filter(is_taken).map(|key| {
+        Failures::invalid(format!(
+            "the listener port {key} already exists: another Service of load balancer {} has it",
+            found.balancer.id
+        ))
+    }));
     if let Floating::Unavailable(why) = &have.floating {
         unmet.push(why.clone());
     }

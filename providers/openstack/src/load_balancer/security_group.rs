@@ -1,14 +1,16 @@
 //! The security group that lets a load balancer reach the node ports.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use cloudkeel_api::{BalancerRef, CloudError, LoadBalancerSpec, Priority, Protocol};
+use cloudkeel_toolkit::OwnerText;
 use ipnet::IpNet;
 
 use super::OpenStackBalancers;
 use super::capabilities::Capabilities;
 use super::desired::{Desired, source_ranges};
-use super::owner::cut;
+use super::owner::{LONGEST, cut};
 use crate::wire::network::{Port, SecurityGroup, Subnet, Traffic};
 
 /// How long a list of groups serves while they are not managed.
@@ -16,6 +18,16 @@ const GROUPS_FRESH: Duration = Duration::from_mins(10);
 
 /// For how many servers ports are asked for at once, so that the address of the request stays short.
 const PORTS_AT_ONCE: usize = 50;
+
+/// How the groups of Services are described. That of a load balancer that stays without its Service names no owner.
+pub(super) const TEXT: OwnerText = OwnerText {
+    before: "Security Group for ",
+    between: " Service LoadBalancer in cluster ",
+    longest: LONGEST,
+};
+
+/// What the names of the groups of Services begin with.
+pub(super) const GROUP_PREFIX: &str = "lb-sg-";
 
 /// The group of a Service as it is and as it should be.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -40,7 +52,7 @@ pub(crate) struct WantedGroup {
 fn group_name(balancer_ref: &BalancerRef) -> String {
     let service = &balancer_ref.service;
     cut(format!(
-        "lb-sg-{}-{}-{}",
+        "{GROUP_PREFIX}{}-{}-{}",
         service.uid, service.namespace, service.name
     ))
 }
@@ -93,12 +105,9 @@ impl OpenStackBalancers {
                 .is_some_and(|group| port.security_groups.contains(&group.id))
         };
         ports.retain(|port| port.port_security_enabled && is_member(port) && lacks_it(port));
-        let (service, cluster) = (&balancer_ref.service, &balancer_ref.cluster.name);
         Ok(Groups {
             wanted: Some(WantedGroup {
-                description: format!(
-                    "Security Group for {service} Service LoadBalancer in cluster {cluster}"
-                ),
+                description: TEXT.owned(balancer_ref, self.cluster()),
                 rules: rules(spec, cidr, can),
                 name,
                 ports,
@@ -167,7 +176,7 @@ fn rules(spec: &LoadBalancerSpec, subnet: IpNet, can: Capabilities) -> Vec<Traff
     let sources = if can.is_ovn {
         source_ranges(spec)
     } else {
-        vec![subnet]
+        BTreeSet::from([subnet])
     };
     let rule = |protocol: Protocol, port: u16, source: IpNet| Traffic {
         direction: "ingress".to_owned(),

@@ -34,6 +34,12 @@ pub(crate) enum Call {
     SetMembers { pool: String, members: Value },
     /// Adds one member to a pool.
     AddMember { pool: String, member: Value },
+    /// Changes one member of a pool.
+    UpdateMember {
+        pool: String,
+        member: String,
+        body: Value,
+    },
     /// Removes one member from a pool.
     RemoveMember { pool: String, member: String },
     /// Creates a floating IP: the first of these that can be had.
@@ -123,6 +129,7 @@ impl Step {
             Call::CreateFloatingIp(_) => false,
             Call::SetMembers { .. }
             | Call::AddMember { .. }
+            | Call::UpdateMember { .. }
             | Call::RemoveMember { .. }
             | Call::DeleteCascade { .. }
             | Call::DeleteFailed { .. } => true,
@@ -136,7 +143,9 @@ impl cloudkeel_api::Step for Step {
             Call::Create { .. } | Call::AddMember { .. } | Call::CreateFloatingIp(_) => {
                 StepAction::Create
             }
-            Call::Update { .. } | Call::SetMembers { .. } => StepAction::Change,
+            Call::Update { .. } | Call::SetMembers { .. } | Call::UpdateMember { .. } => {
+                StepAction::Change
+            }
             Call::Delete { .. }
             | Call::DeleteCascade { .. }
             | Call::DeleteFailed { .. }

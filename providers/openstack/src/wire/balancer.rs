@@ -1,10 +1,9 @@
 //! Load balancers and their parts.
 
-use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
 
 use cloudkeel_api::Protocol;
-use cloudkeel_toolkit::json::null_as_default;
 use cloudkeel_toolkit::{HasListenerKey, ListenerKey};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
@@ -19,28 +18,27 @@ pub(crate) struct IdRef {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct LoadBalancer {
     pub(crate) id: String,
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default)]
     pub(crate) name: String,
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default)]
     pub(crate) provisioning_status: String,
     pub(crate) vip_address: Option<IpAddr>,
     pub(crate) vip_port_id: Option<String>,
     pub(crate) vip_subnet_id: Option<String>,
-    #[serde(default, deserialize_with = "null_as_default")]
-    pub(crate) tags: Vec<String>,
     #[serde(default)]
+    pub(crate) tags: Vec<String>,
     pub(crate) created_at: Option<String>,
 }
 
 /// A listener.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Listener {
     pub(crate) id: String,
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default)]
     pub(crate) name: String,
-    #[serde(default, skip_serializing, deserialize_with = "null_as_default")]
+    #[serde(default)]
     pub(crate) loadbalancers: Vec<IdRef>,
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default)]
     pub(crate) tags: Vec<String>,
     #[serde(flatten)]
     pub(crate) settings: ListenerSettings,
@@ -56,7 +54,7 @@ pub(crate) struct ListenerSettings {
     pub(crate) timeout_member_connect: Option<u32>,
     pub(crate) timeout_member_data: Option<u32>,
     pub(crate) timeout_tcp_inspect: Option<u32>,
-    pub(crate) allowed_cidrs: Option<Vec<IpNet>>,
+    pub(crate) allowed_cidrs: Option<BTreeSet<IpNet>>,
     pub(crate) insert_headers: Option<BTreeMap<String, String>>,
     pub(crate) default_tls_container_ref: Option<String>,
 }
@@ -75,15 +73,21 @@ impl HasListenerKey for ListenerSettings {
     }
 }
 
+impl HasListenerKey for Listener {
+    fn listener_key(&self) -> ListenerKey {
+        self.settings.listener_key()
+    }
+}
+
 /// A pool.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Pool {
     pub(crate) id: String,
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default)]
     pub(crate) name: String,
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default)]
     pub(crate) loadbalancers: Vec<IdRef>,
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default)]
     pub(crate) listeners: Vec<IdRef>,
     pub(crate) healthmonitor_id: Option<String>,
     #[serde(flatten)]
@@ -120,7 +124,7 @@ pub(crate) struct Member {
 pub(crate) struct MemberSettings {
     pub(crate) address: IpAddr,
     pub(crate) protocol_port: u16,
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default)]
     pub(crate) name: String,
     pub(crate) subnet_id: Option<String>,
     pub(crate) monitor_port: Option<u16>,
@@ -128,11 +132,23 @@ pub(crate) struct MemberSettings {
     pub(crate) weight: Option<u32>,
 }
 
+impl MemberSettings {
+    /// What no other target of its pool has.
+    pub(crate) const fn place(&self) -> SocketAddr {
+        SocketAddr::new(self.address, self.protocol_port)
+    }
+
+    /// Whether it gets no new connections.
+    pub(crate) fn drains(&self) -> bool {
+        self.weight == Some(0)
+    }
+}
+
 /// A health monitor.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Monitor {
     pub(crate) id: String,
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default)]
     pub(crate) name: String,
     #[serde(flatten)]
     pub(crate) settings: MonitorSettings,

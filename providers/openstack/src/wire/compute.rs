@@ -3,31 +3,29 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use cloudkeel_toolkit::json::null_as_default;
 use serde::Deserialize;
 
 /// A server.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Server {
     pub(crate) id: String,
-    #[serde(default, deserialize_with = "null_as_default")]
-    pub(crate) name: String,
-    #[serde(default, deserialize_with = "null_as_default")]
-    pub(crate) status: String,
     #[serde(default)]
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) status: String,
     pub(crate) tenant_id: Option<String>,
-    #[serde(rename = "accessIPv4", default, deserialize_with = "null_as_default")]
+    #[serde(rename = "accessIPv4", default)]
     pub(crate) access_ipv4: String,
-    #[serde(rename = "accessIPv6", default, deserialize_with = "null_as_default")]
+    #[serde(rename = "accessIPv6", default)]
     pub(crate) access_ipv6: String,
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default)]
     pub(crate) metadata: BTreeMap<String, String>,
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default)]
     pub(crate) flavor: ServerFlavor,
     /// By the name of the network.
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default)]
     pub(crate) addresses: BTreeMap<String, Vec<ServerAddress>>,
-    #[serde(rename = "OS-EXT-AZ:availability_zone", default)]
+    #[serde(rename = "OS-EXT-AZ:availability_zone")]
     pub(crate) availability_zone: Option<String>,
     /// Filled in from the list of ports.
     #[serde(skip)]
@@ -48,7 +46,7 @@ pub(crate) struct ServerFlavor {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct ServerAddress {
     pub(crate) addr: IpAddr,
-    #[serde(rename = "OS-EXT-IPS:type", default)]
+    #[serde(rename = "OS-EXT-IPS:type")]
     pub(crate) kind: Option<String>,
 }
 

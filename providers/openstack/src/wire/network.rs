@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 
-use cloudkeel_toolkit::json::null_as_default;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
@@ -11,24 +10,22 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Port {
     pub(crate) id: String,
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default)]
     pub(crate) status: String,
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default)]
     pub(crate) device_id: String,
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default)]
     pub(crate) network_id: String,
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default)]
     pub(crate) fixed_ips: Vec<FixedIp>,
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default)]
     pub(crate) security_groups: Vec<String>,
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default)]
     pub(crate) allowed_address_pairs: Vec<AddressPair>,
     /// Where it is not shown, it is off.
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default)]
     pub(crate) port_security_enabled: bool,
-    #[serde(default)]
     pub(crate) trunk_details: Option<TrunkDetails>,
-    #[serde(default)]
     pub(crate) revision_number: Option<u64>,
 }
 
@@ -41,7 +38,7 @@ impl Port {
 /// An address of a port.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct FixedIp {
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default)]
     pub(crate) subnet_id: String,
     pub(crate) ip_address: IpAddr,
 }
@@ -50,14 +47,14 @@ pub(crate) struct FixedIp {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AddressPair {
     pub(crate) ip_address: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) mac_address: Option<String>,
 }
 
 /// The ports inside of a trunk.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct TrunkDetails {
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default)]
     pub(crate) sub_ports: Vec<SubPort>,
 }
 
@@ -71,9 +68,9 @@ pub(crate) struct SubPort {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Network {
     pub(crate) id: String,
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default)]
     pub(crate) name: String,
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default)]
     pub(crate) subnets: Vec<String>,
 }
 
@@ -81,7 +78,7 @@ pub(crate) struct Network {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Subnet {
     pub(crate) id: String,
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default)]
     pub(crate) name: String,
     pub(crate) cidr: IpNet,
 }
@@ -90,9 +87,8 @@ pub(crate) struct Subnet {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Router {
     pub(crate) id: String,
-    #[serde(default, deserialize_with = "null_as_default")]
-    pub(crate) routes: Vec<ExtraRoute>,
     #[serde(default)]
+    pub(crate) routes: Vec<ExtraRoute>,
     pub(crate) revision_number: Option<u64>,
 }
 
@@ -110,7 +106,7 @@ pub(crate) struct FloatingIp {
     pub(crate) id: String,
     pub(crate) floating_ip_address: IpAddr,
     pub(crate) port_id: Option<String>,
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default)]
     pub(crate) description: String,
 }
 
@@ -129,9 +125,11 @@ pub(crate) struct NewFloatingIp {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct SecurityGroup {
     pub(crate) id: String,
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default)]
     pub(crate) name: String,
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default)]
+    pub(crate) description: String,
+    #[serde(default)]
     pub(crate) security_group_rules: Vec<GroupRule>,
 }
 

@@ -105,11 +105,7 @@ fn add_listener(cloud: &OpenStackCloud, id: &str, port: u16) {
         "loadbalancers": [{"id": id}], "listeners": [{"id": listener}], "protocol": "TCP",
         "lb_algorithm": "ROUND_ROBIN", "name": "by hand",
     });
-    let pool = cloud.add(Kind::Pool, pool);
-    for (ip, _) in snapshot(cloud).balancer(&json!({"id": id})).targets {
-        let member = json!({"pool_id": pool, "address": ip, "protocol_port": 31_999});
-        cloud.add(Kind::Member, member);
-    }
+    cloud.add(Kind::Pool, pool);
 }
 
 fn add_target(cloud: &OpenStackCloud, id: &str, server: &str, name: &str) {

@@ -9,7 +9,6 @@ const GAPS: &str = "
     instances/truncated-page-is-an-error, instances/lost-page-is-an-error: OpenStack's lists do not say how long they are
     instances/list-costs-its-pages: the addresses of servers take a list of ports, too
     instances/terminated-*: a deleted server is not shown any more
-    load-balancers/foreign-parts-*: load balancers are shared by Services, each with its tag
     load-balancers/size, load-balancers/size-taken-back: a load balancer keeps its flavor
     load-balancers/health-check-by-http, load-balancers/health-check-per-port: the port of a check is said of each target, and the check has none
     load-balancers/stale-reads-create-no-second: Octavia's reads do not lag, and its names are not unique

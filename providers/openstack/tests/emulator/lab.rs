@@ -86,6 +86,37 @@ impl Lab {
         outcome
     }
 
+    /// The same as the service controller does it, which writes to the Service what the provider asks for.
+    pub(crate) async fn settle_written(
+        &self,
+        spec: &mut LoadBalancerSpec,
+    ) -> Result<Outcome, CloudError> {
+        for _ in 0..200 {
+            let outcome = self.balancers().apply(DesiredState::Present(spec)).await?;
+            let (Outcome::Settled { changes, .. }
+            | Outcome::Incomplete { changes, .. }
+            | Outcome::Pending { changes, .. }) = &outcome
+            else {
+                panic!("{outcome:?}");
+            };
+            for (key, value) in changes.annotations.clone() {
+                match value {
+                    Some(value) => spec.balancer_ref.annotations.insert(key, value),
+                    None => spec.balancer_ref.annotations.remove(&key),
+                };
+            }
+            match outcome {
+                Outcome::Pending { check_after, .. } => tokio::time::sleep(check_after).await,
+                Outcome::Settled { ref status, .. } => {
+                    spec.balancer_ref.ingress.clone_from(&status.ingress);
+                    return Ok(outcome);
+                }
+                outcome => return Ok(outcome),
+            }
+        }
+        panic!("it is still pending");
+    }
+
     pub(crate) async fn remove(&self, balancer_ref: &BalancerRef) {
         let outcome = self
             .apply(DesiredState::Absent(balancer_ref))

@@ -14,7 +14,7 @@ use crate::load_balancer::status::Failures;
 use crate::{
     BalancerProfile, BalancerRef, CloudError, DesiredState, ErrorKind, LabelSelector,
     LoadBalancerSpec, LoadBalancers, LockKey, Outcome, OwnedResource, Plan, Problem, Step as _,
-    UnknownAnnotation,
+    UnknownAnnotation, UnprovenResource,
 };
 
 /// How long to wait when the cloud says "busy" without saying for how long.
@@ -374,6 +374,10 @@ impl<D: LoadBalancerDriver> LoadBalancers for Driven<D> {
 
     async fn owned(&self) -> Result<Vec<OwnedResource>, CloudError> {
         self.driver.owned().await
+    }
+
+    async fn unproven(&self) -> Result<Vec<UnprovenResource>, CloudError> {
+        self.driver.unproven().await
     }
 }
 

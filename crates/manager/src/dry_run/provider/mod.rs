@@ -14,7 +14,7 @@ use cloudkeel_api::{
     CloudProvider, Clusters, DesiredState, ErrorKind, Features, Instances, LabelSelector,
     LoadBalancerSpec, LoadBalancers, LockKey, NodeFacts, Observation, Outcome, OwnedResource, Plan,
     Problem, ProviderId, Recognition, Route, RouteChange, Routes, ScopeFingerprint, Shared,
-    UnknownAnnotation, Volumes, Webhook,
+    UnknownAnnotation, UnprovenResource, Volumes, Webhook,
 };
 
 use super::{PLANNED, Recorder};
@@ -285,6 +285,10 @@ impl LoadBalancers for DryRunProvider {
 
     async fn owned(&self) -> Result<Vec<OwnedResource>, CloudError> {
         self.balancers()?.owned().await
+    }
+
+    async fn unproven(&self) -> Result<Vec<UnprovenResource>, CloudError> {
+        self.balancers()?.unproven().await
     }
 }
 

@@ -1,6 +1,6 @@
 //! The ports of a Service, with what all of them have in common. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ pub(super) struct Common {
     method: String,
     connection_limit: i32,
     timeouts: Option<[u32; 4]>,
-    allowed_cidrs: Option<Vec<IpNet>>,
+    allowed_cidrs: Option<BTreeSet<IpNet>>,
     affinity: Affinity,
     monitor: Option<bool>,
     monitor_numbers: [Option<u32>; 4],

@@ -1,21 +1,17 @@
 //! Listeners and what is behind them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use cloudkeel_toolkit::{HasListenerKey as _, json};
-use ipnet::IpNet;
-use serde::Serialize;
-use serde_json::Value;
+use cloudkeel_toolkit::{HasListenerKey, Sharing, json};
+use serde_json::{Map, Value, json};
 
 use crate::load_balancer::Facts;
 use crate::load_balancer::desired::FORWARDED_FOR;
 use crate::load_balancer::desired::{Desired, DesiredListener};
-use crate::load_balancer::observe::{Found, Observed, PoolParts, Role};
-use crate::load_balancer::owner::{cut, is_others};
+use crate::load_balancer::observe::{Found, Observed, PoolParts};
+use crate::load_balancer::owner::cut;
 use crate::load_balancer::step::{Call, Kind, Part, Step};
-use crate::wire::balancer::{
-    Listener, ListenerSettings, MemberSettings, MonitorSettings, Persistence,
-};
+use crate::wire::balancer::{Listener, ListenerSettings, Member, MemberSettings};
 
 pub(super) fn listener_steps(
     wanted: &DesiredListener,
@@ -25,26 +21,19 @@ pub(super) fn listener_steps(
     facts: &Facts,
 ) -> Vec<Step> {
     let part = Part::Listener(wanted.settings.protocol_port);
-    let key = wanted.settings.listener_key();
+    let key = wanted.listener_key();
     let mut listeners = found.listeners.iter();
     let create = || {
         let mut new = wanted.new_listener(vec![asked.service_name.clone()]);
         new.loadbalancer_id = Some(found.balancer.id.clone());
-        Step::create(
-            part,
-            Kind::Listener,
-            &new,
-            format!("add listener on port {key}"),
-        )
+        let text = format!("add listener on port {key}");
+        Step::create(part, Kind::Listener, &new, text)
     };
-    let Some(listener) = listeners.find(|listener| listener.settings.listener_key() == key) else {
-        return if have.unresolved.is_empty() {
-            vec![create()]
-        } else {
-            Vec::new()
-        };
+    let Some(listener) = listeners.find(|listener| listener.listener_key() == key) else {
+        let is_resolved = have.unresolved.is_empty();
+        return is_resolved.then(create).into_iter().collect();
     };
-    if !is_ours(listener, found, &asked.service_name) {
+    if !found.is_ours(listener) {
         // Reported by `unmet`.
         return Vec::new();
     }
@@ -57,225 +46,151 @@ pub(super) fn listener_steps(
         return steps;
     }
     let mut steps = Vec::new();
-    if let Some(patch) = listener_changes(wanted, listener, asked, have) {
-        let patch = json::body(&patch);
-        let text = format!("update listener on port {key}");
-        steps.push(Step::update(
-            part,
-            Kind::Listener,
-            &listener.id,
-            &patch,
-            text,
-        ));
+    let patch = listener_changes(wanted, listener, asked, have);
+    if !patch.is_empty() {
+        let (id, text) = (&listener.id, format!("update listener on port {key}"));
+        steps.push(Step::update(part, Kind::Listener, id, &patch, text));
     }
     match found.pool_of(&listener.id) {
         Some(parts) if parts.pool.settings.protocol == wanted.pool.protocol => {
-            steps.extend(pool_steps(wanted, parts, part, facts));
+            steps.extend(pool_steps(wanted, parts, asked, found, facts));
         }
         parts => {
-            let delete = parts.map(|parts| delete_pool(part, parts));
+            steps.extend(parts.map(|parts| delete_pool(part, parts)));
             let mut new = wanted.new_pool();
             new.listener_id = Some(listener.id.clone());
-            let create = Step::create(
-                part,
-                Kind::Pool,
-                &new,
-                format!("add the pool of port {key}"),
-            );
-            steps.extend(delete.into_iter().chain([create]));
+            let text = format!("add the pool of port {key}");
+            steps.push(Step::create(part, Kind::Pool, &new, text));
         }
     }
     steps
 }
 
 /// What differs of a listener.
-#[derive(Debug, PartialEq, Eq, Default, Serialize)]
-struct ListenerPatch {
-    connection_limit: Option<i32>,
-    timeout_client_data: Option<u32>,
-    timeout_member_connect: Option<u32>,
-    timeout_member_data: Option<u32>,
-    timeout_tcp_inspect: Option<u32>,
-    allowed_cidrs: Option<Vec<IpNet>>,
-    insert_headers: Option<BTreeMap<String, String>>,
-    default_tls_container_ref: Option<String>,
-    tags: Option<Vec<String>>,
-}
-
-/// A value that is asked for and differs.
-fn changed<T: PartialEq + Clone>(want: Option<&T>, is: Option<&T>) -> Option<T> {
-    want.filter(|_| want != is).cloned()
-}
-
 fn listener_changes(
     wanted: &DesiredListener,
     listener: &Listener,
     asked: &Desired,
     have: &Observed,
-) -> Option<ListenerPatch> {
+) -> Map<String, Value> {
     let (want, is) = (&wanted.settings, &listener.settings);
-    let set = |cidrs: &Option<Vec<IpNet>>| cidrs.iter().flatten().copied().collect::<BTreeSet<_>>();
-    let has_cidrs = set(&want.allowed_cidrs) == set(&is.allowed_cidrs);
+    let mut patch = json::unmet(want, is);
+    // One that cannot be had is not asked for.
+    if !have.unresolved.is_empty() {
+        patch.remove("default_tls_container_ref");
+    }
     let header = |settings: &ListenerSettings| {
         let headers = settings.insert_headers.as_ref();
         headers.and_then(|headers| headers.get(FORWARDED_FOR).cloned())
     };
-    let has_header = header(want) == header(is);
-    let has_tag = listener.tags.contains(&asked.service_name);
-    let tags = listener.tags.iter().chain([&asked.service_name]);
-    let certificate = changed(
-        want.default_tls_container_ref.as_ref(),
-        is.default_tls_container_ref.as_ref(),
-    );
-    let patch = ListenerPatch {
-        connection_limit: changed(want.connection_limit.as_ref(), is.connection_limit.as_ref()),
-        timeout_client_data: changed(
-            want.timeout_client_data.as_ref(),
-            is.timeout_client_data.as_ref(),
-        ),
-        timeout_member_connect: changed(
-            want.timeout_member_connect.as_ref(),
-            is.timeout_member_connect.as_ref(),
-        ),
-        timeout_member_data: changed(
-            want.timeout_member_data.as_ref(),
-            is.timeout_member_data.as_ref(),
-        ),
-        timeout_tcp_inspect: changed(
-            want.timeout_tcp_inspect.as_ref(),
-            is.timeout_tcp_inspect.as_ref(),
-        ),
-        allowed_cidrs: want.allowed_cidrs.clone().filter(|_| !has_cidrs),
-        insert_headers: (!has_header).then(|| want.insert_headers.clone().unwrap_or_default()),
-        // One that cannot be had is not asked for.
-        default_tls_container_ref: certificate.filter(|_| have.unresolved.is_empty()),
-        tags: (!has_tag).then(|| tags.cloned().collect()),
-    };
-    (patch != ListenerPatch::default()).then_some(patch)
+    if header(want) != header(is) {
+        let headers = want.insert_headers.clone().unwrap_or_default();
+        patch.insert("insert_headers".to_owned(), json!(headers));
+    }
+    if !listener.tags.contains(&asked.service_name) {
+        let tags = listener.tags.iter().chain([&asked.service_name]);
+        patch.insert("tags".to_owned(), tags.cloned().collect());
+    }
+    patch
 }
 
-/// What can be changed of a pool. `null` lets clients go.
-#[derive(Serialize)]
-struct PoolPatch<'a> {
-    lb_algorithm: &'a str,
-    session_persistence: &'a Option<Persistence>,
-}
-
-fn pool_steps(wanted: &DesiredListener, parts: &PoolParts, part: Part, facts: &Facts) -> Vec<Step> {
+fn pool_steps(
+    wanted: &DesiredListener,
+    parts: &PoolParts,
+    asked: &Desired,
+    found: &Found,
+    facts: &Facts,
+) -> Vec<Step> {
     let PoolParts { pool, monitor, .. } = parts;
     let port = wanted.settings.protocol_port;
-    let mut steps = members_steps(wanted, parts, part, facts);
+    let part = Part::Listener(port);
+    let mut steps = members_steps(wanted, parts, asked, &found.sharing, facts);
     let (want, is) = (&wanted.pool, &pool.settings);
-    if want.lb_algorithm != is.lb_algorithm || want.session_persistence != is.session_persistence {
-        let patch = PoolPatch {
-            lb_algorithm: &want.lb_algorithm,
-            session_persistence: &want.session_persistence,
-        };
+    let persistence = &want.session_persistence;
+    if want.lb_algorithm != is.lb_algorithm || *persistence != is.session_persistence {
+        // `null` lets clients go.
+        let body = json!({"lb_algorithm": want.lb_algorithm, "session_persistence": persistence});
         let text = format!("update the pool of port {port}");
-        steps.push(Step::update(part, Kind::Pool, &pool.id, &patch, text));
+        steps.push(Step::update(part, Kind::Pool, &pool.id, &body, text));
     }
     let create = || {
         let mut new = wanted.new_monitor()?;
         new.pool_id = Some(pool.id.clone());
-        Some(Step::create(
-            part,
-            Kind::Monitor,
-            &new,
-            format!("check the targets of port {port}"),
-        ))
+        let text = format!("check the targets of port {port}");
+        Some(Step::create(part, Kind::Monitor, &new, text))
     };
     match (&wanted.monitor, monitor) {
-        (None, None) => {}
         (Some(want), Some(is)) if want.kind == is.settings.kind => {
-            if !json::is_met(want, &is.settings) {
-                let text = format!("check the targets of port {port} otherwise");
-                steps.push(Step::update(
-                    part,
-                    Kind::Monitor,
-                    &is.id,
-                    &monitor_body(want),
-                    text,
-                ));
-            }
+            let patch = json::unmet(want, &is.settings);
+            let text = format!("check the targets of port {port} otherwise");
+            let update = Step::update(part, Kind::Monitor, &is.id, &patch, text);
+            steps.extend(Some(update).filter(|_| !patch.is_empty()));
         }
-        (_, Some(is)) => {
-            let text = format!(
-                "check the targets of port {port} no longer by {}",
-                is.settings.kind
-            );
-            steps.push(Step::delete(part, Kind::Monitor, &is.id, text));
+        (_, is) => {
+            steps.extend(is.as_ref().map(|is| {
+                let kind = &is.settings.kind;
+                let text = format!("check the targets of port {port} no longer by {kind}");
+                Step::delete(part, Kind::Monitor, &is.id, text)
+            }));
             steps.extend(create());
         }
-        (Some(_), None) => steps.extend(create()),
     }
     steps
-}
-
-/// Everything of a monitor but its type, which cannot be changed.
-fn monitor_body(want: &MonitorSettings) -> Value {
-    let mut body = json::body(want);
-    if let Some(fields) = body.as_object_mut() {
-        fields.remove("type");
-    }
-    body
 }
 
 fn members_steps(
     wanted: &DesiredListener,
     parts: &PoolParts,
-    part: Part,
+    asked: &Desired,
+    sharing: &Sharing,
     facts: &Facts,
 ) -> Vec<Step> {
     let (pool, port) = (&parts.pool.id, wanted.settings.protocol_port);
-    let is_met = |want: &MemberSettings| {
-        parts
-            .members
-            .iter()
-            .any(|is| is_same_member(want, &is.settings))
-    };
-    let missing: Vec<_> = wanted.members.iter().filter(|want| !is_met(want)).collect();
-    let is_wanted =
-        |is: &MemberSettings| wanted.members.iter().any(|want| is_same_member(want, is));
-    let extra: Vec<_> = parts
-        .members
+    let is_ours = |member: &MemberSettings| !sharing.is_foreign_target(&member.place());
+    let ours = parts.members.iter().filter(|is| is_ours(&is.settings));
+    let ours: Vec<_> = ours.collect();
+    let is_met = |want: &MemberSettings| ours.iter().any(|is| is_same_member(want, &is.settings));
+    let missing = wanted.members.iter().filter(|want| is_ours(want));
+    let missing: Vec<_> = missing.filter(|want| !is_met(want)).collect();
+    let has_place = |is: &Member, want: &MemberSettings| is.settings.place() == want.place();
+    let is_wanted = |is: &Member| wanted.members.iter().any(|want| has_place(is, want));
+    let (kept, extra): (Vec<&Member>, Vec<&Member>) = ours
         .iter()
-        .filter(|is| !is_wanted(&is.settings))
-        .collect();
+        .filter(|is| !is_wanted(is))
+        .partition(|is| asked.keeps_draining && is.settings.drains());
     if missing.is_empty() && extra.is_empty() {
         return Vec::new();
     }
-    if !facts.serial {
+    let part = Part::Listener(port);
+    if !facts.serial && !sharing.is_shared() {
         let count = wanted.members.len();
-        let call = Call::SetMembers {
-            pool: pool.clone(),
-            members: json::body(&wanted.members),
-        };
+        let members = wanted.members.iter();
+        let members: Vec<_> = members.chain(kept.iter().map(|is| &is.settings)).collect();
+        let (pool, members) = (pool.clone(), json::body(&members));
         let text = format!("set the {count} targets of port {port}");
-        return vec![Step::new(part, call, text)];
+        return vec![Step::new(part, Call::SetMembers { pool, members }, text)];
     }
     let add = missing.iter().map(|want| {
         let mut member = (*want).clone();
-        member.name = serial_name(want);
-        let call = Call::AddMember {
-            pool: pool.clone(),
-            member: json::body(&member),
+        if facts.serial {
+            member.name = serial_name(want);
+        }
+        let (pool, name) = (pool.clone(), &want.name);
+        let Some(is) = ours.iter().find(|is| has_place(is, want)) else {
+            let text = format!("add target {name} to port {port}");
+            let member = json::body(&member);
+            return Step::new(part, Call::AddMember { pool, member }, text);
         };
-        Step::new(
-            part,
-            call,
-            format!("add target {} to port {port}", want.name),
-        )
+        let text = format!("update target {name} of port {port}");
+        let (port, weight) = (member.monitor_port, want.weight.unwrap_or(1));
+        let body = json!({"name": member.name, "monitor_port": port, "weight": weight});
+        let member = is.id.clone();
+        Step::new(part, Call::UpdateMember { pool, member, body }, text)
     });
     let remove = extra.iter().map(|is| {
-        let call = Call::RemoveMember {
-            pool: pool.clone(),
-            member: is.id.clone(),
-        };
-        Step::new(
-            part,
-            call,
-            format!("remove target {} from port {port}", is.settings.name),
-        )
+        let text = format!("remove target {} from port {port}", is.settings.name);
+        let (pool, member) = (pool.clone(), is.id.clone());
+        Step::new(part, Call::RemoveMember { pool, member }, text)
     });
     add.chain(remove).collect()
 }
@@ -298,60 +213,38 @@ fn is_same_member(want: &MemberSettings, is: &MemberSettings) -> bool {
 
 /// Listeners of the Service that it has no port for.
 pub(super) fn extra_listeners(asked: &Desired, found: &Found) -> Vec<Step> {
-    let is_wanted = |listener: &Listener| {
-        let key = listener.settings.listener_key();
-        asked
-            .listeners
-            .iter()
-            .any(|wanted| wanted.settings.listener_key() == key)
-    };
-    let extra = ours_among(found, &asked.service_name).filter(|listener| !is_wanted(listener));
+    let wanted = asked.listeners.iter().map(HasListenerKey::listener_key);
+    let wanted: Vec<_> = wanted.collect();
+    let is_wanted = |listener: &Listener| wanted.contains(&listener.listener_key());
+    let extra = found.our_listeners().filter(|it| !is_wanted(it));
     extra
         .flat_map(|listener| remove_listener(listener, found))
         .collect()
 }
 
-/// Whether a listener is this Service's: it has its tag, or, to the owner, no other Service claims it.
-pub(super) fn is_ours(listener: &Listener, found: &Found, name: &str) -> bool {
-    match found.role {
-        Role::Sharer => listener.tags.iter().any(|tag| tag == name),
-        Role::Owner | Role::Adopter => !is_others(listener, &found.balancer, name),
-    }
-}
-
-pub(super) fn ours_among<'a>(
-    found: &'a Found,
-    name: &'a str,
-) -> impl Iterator<Item = &'a Listener> {
-    found
-        .listeners
-        .iter()
-        .filter(move |listener| is_ours(listener, found, name))
-}
-
 pub(super) fn remove_listener(listener: &Listener, found: &Found) -> Vec<Step> {
-    let (port, key) = (
-        listener.settings.protocol_port,
-        listener.settings.listener_key(),
-    );
-    let part = Part::Listener(port);
-    let pool = found
-        .pool_of(&listener.id)
-        .map(|parts| delete_pool(part, parts));
-    let listener = Step::delete(
-        part,
-        Kind::Listener,
-        &listener.id,
-        format!("delete listener on port {key}"),
-    );
+    let part = Part::Listener(listener.settings.protocol_port);
+    let pool = found.pool_of(&listener.id);
+    let pool = pool.map(|parts| delete_pool(part, parts));
+    let text = format!("delete listener on port {}", listener.listener_key());
+    let listener = Step::delete(part, Kind::Listener, &listener.id, text);
     pool.into_iter().chain([listener]).collect()
 }
 
 pub(super) fn delete_pool(part: Part, parts: &PoolParts) -> Step {
-    Step::delete(
-        part,
-        Kind::Pool,
-        &parts.pool.id,
-        format!("delete pool {}", parts.pool.name),
-    )
+    let (id, text) = (&parts.pool.id, format!("delete pool {}", parts.pool.name));
+    Step::delete(part, Kind::Pool, id, text)
+}
+
+/// How many targets drain that are not asked for.
+pub(in crate::load_balancer) fn draining(asked: &Desired, found: &Found) -> usize {
+    let wanted = asked.listeners.iter().flat_map(|port| &port.members);
+    let wanted: Vec<_> = wanted.map(MemberSettings::place).collect();
+    let pools = found.our_listeners().filter_map(|it| found.pool_of(&it.id));
+    let members = pools
+        .flat_map(|parts| &parts.members)
+        .map(|is| &is.settings);
+    let members = members.filter(|is| is.drains() && !wanted.contains(&is.place()));
+    let ours = members.filter(|is| !found.sharing.is_foreign_target(&is.place()));
+    ours.map(|is| is.address).collect::<BTreeSet<_>>().len()
 }
