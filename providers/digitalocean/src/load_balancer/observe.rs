@@ -55,7 +55,8 @@ impl Balancers {
             _ => None,
         };
         let sharing = Sharing::of_leaving(balancer_ref, &found);
-        self.events.shared_balancer_left(desired, &found, &sharing);
+        self.events
+            .shared_balancer_left(desired, &found.ours, &sharing);
         Ok(Observed {
             found,
             sharing,

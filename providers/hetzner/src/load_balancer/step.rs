@@ -245,10 +245,10 @@ impl cloudkeel_api::Step for Step {
         match (self, failed) {
             // A certificate needs no balancer.
             (Self::IssueCertificate(_), _) => false,
-            // One that is in use cannot be deleted.
-            (Self::DeleteCertificate(_), Self::Delete(_)) => true,
-            // It is released without what was ours.
-            (Self::Release(..), _) | (_, Self::Create(_) | Self::Adopt(..)) => true,
+            // A certificate that is in use cannot be deleted, and a balancer is released without what was ours.
+            (Self::DeleteCertificate(_), Self::Delete(_))
+            | (Self::Release(..), _)
+            | (_, Self::Create(_) | Self::Adopt(..)) => true,
             (Self::Change { change, .. }, Self::Change { change: failed, .. }) => {
                 change.depends_on(failed)
             }
