@@ -9,7 +9,7 @@ use cloudkeel_api::{
 };
 use tokio::time::Instant;
 
-use crate::{CloudBalancer, DesiredTargets, Sharing};
+use crate::{Classified, CloudBalancer, DesiredTargets, Sharing};
 
 /// The same event is recorded again after this long, before Kubernetes has deleted it.
 const REPEAT_AFTER: Duration = Duration::from_mins(30);
@@ -91,11 +91,11 @@ impl EventRecorder {
     pub fn shared_balancer_left<B: CloudBalancer>(
         &self,
         desired: DesiredState<'_>,
-        ours: &[B],
+        found: &Classified<B>,
         sharing: &Sharing,
     ) {
         let is_left = sharing.outlives_service() && matches!(desired, DesiredState::Absent(_));
-        for balancer in ours.iter().filter(|_| is_left) {
+        for balancer in found.ours.iter().filter(|_| is_left) {
             let (balancer, exclusive) = (balancer.in_words(), names::LB_EXCLUSIVE.name());
             let message = format!(
                 "{balancer} is shared with other clients ({exclusive}): it stays, without the listeners and targets of \

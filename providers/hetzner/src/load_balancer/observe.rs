@@ -182,8 +182,7 @@ impl HetznerBalancers {
             let found = self.find_for_removal(balancer_ref).await?;
             let sharing = Sharing::of_leaving(balancer_ref, &found);
             self.report_protected(balancer_ref, &found.ours);
-            self.events
-                .shared_balancer_left(desired, &found.ours, &sharing);
+            self.events.shared_balancer_left(desired, &found, &sharing);
             return Ok(Observed {
                 left_certificates: self.left_certificates(desired, &found).await?,
                 found,

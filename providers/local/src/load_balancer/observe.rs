@@ -118,8 +118,7 @@ impl LocalBalancers {
         let DesiredState::Present(spec) = desired else {
             let found = self.find_for_removal(balancer_ref).await?;
             let sharing = Sharing::of_leaving(balancer_ref, &found);
-            self.events
-                .shared_balancer_left(desired, &found.ours, &sharing);
+            self.events.shared_balancer_left(desired, &found, &sharing);
             return Ok(Observed {
                 found,
                 desired: None,

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use cloudkeel_api::{CloudError, DesiredState, Failures, LoadBalancerSpec, Priority};
 use cloudkeel_http::Request;
 use cloudkeel_toolkit::{
-    CloudBalancer, HasListenerKey, Labels, ListenerKey, SHARED_LABEL, ShareableBalancer, Sharing,
-    unresolved,
+    Classified, CloudBalancer, HasListenerKey, Labels, ListenerKey, SHARED_LABEL,
+    ShareableBalancer, Sharing, unresolved,
 };
 
 use super::OpenStackBalancers;
@@ -232,8 +232,8 @@ impl OpenStackBalancers {
             if role != Role::Sharer {
                 parts.sharing = Sharing::leaving(balancer_ref, &parts);
             }
-            let (ours, sharing) = (std::slice::from_ref(&parts), &parts.sharing);
-            self.events.shared_balancer_left(desired, ours, sharing);
+            let (left, sharing) = (Classified::ours(parts.balancer.clone()), &parts.sharing);
+            self.events.shared_balancer_left(desired, &left, sharing);
             found.push(parts);
         }
         Ok(Observed {
