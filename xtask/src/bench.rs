@@ -88,17 +88,16 @@ pub(crate) fn run(
     binary: Option<&Path>,
     rest: &[String],
 ) -> Result<Outcome> {
-    let binary = match binary {
-        Some(given) => std::path::absolute(given)?,
-        None => {
-            let build = workspace.cargo(&["build", "--release", "--package", "cloudkeel"]);
-            let built = workspace.check(build)?;
-            if built.problem.is_some() {
-                return Ok(built);
-            }
-            let folder = Metadata::read(workspace)?.target_directory;
-            folder.join("release/cloudkeel")
+    let binary = if let Some(given) = binary {
+        std::path::absolute(given)?
+    } else {
+        let build = workspace.cargo(&["build", "--release", "--package", "cloudkeel"]);
+        let built = workspace.check(build)?;
+        if built.problem.is_some() {
+            return Ok(built);
         }
+        let folder = Metadata::read(workspace)?.target_directory;
+        folder.join("release/cloudkeel")
     };
     let package = format!("cloudkeel-bench-{name}");
     let mut run = workspace.cargo(&["run", "--release", "--package", &package, "--"]);

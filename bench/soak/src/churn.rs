@@ -173,7 +173,7 @@ impl Churn {
         let member = self.members.swap_remove(index);
         match self.random.below(100) {
             0..60 => {
-                self.destroy(cluster, &member)?;
+                Self::destroy(cluster, &member)?;
                 self.after(self.unnoticed, Later::Notice(member.name));
                 let number = self.new_number();
                 self.join(cluster, node_name(number), number).await?;
@@ -181,13 +181,13 @@ impl Churn {
             }
             60..75 => {
                 delete_node(cluster, &member.name).await?;
-                self.destroy(cluster, &member)?;
+                Self::destroy(cluster, &member)?;
                 let number = self.new_number();
                 self.join(cluster, member.name, number).await?;
                 self.count("machines replaced under their name");
             }
             75..85 => {
-                self.destroy(cluster, &member)?;
+                Self::destroy(cluster, &member)?;
                 self.after(Duration::from_secs(1), Later::DeleteNode(member.name));
                 let number = self.new_number();
                 self.join(cluster, node_name(number), number).await?;
@@ -210,7 +210,7 @@ impl Churn {
     }
 
     /// The machine is gone, and with it its kubelet.
-    fn destroy(&self, cluster: &SoakCluster, member: &Member) -> Result<()> {
+    fn destroy(cluster: &SoakCluster, member: &Member) -> Result<()> {
         cluster.kubelets.silence(&member.name);
         cluster.stage.destroy(member.machine)
     }

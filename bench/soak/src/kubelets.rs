@@ -1,7 +1,7 @@
 //! What the kubelets of a cluster do, and kube-controller-manager about them.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -83,10 +83,7 @@ impl Kubelets {
     }
 
     fn with_heard<T>(&self, act: impl FnOnce(&mut BTreeSet<String>) -> T) -> T {
-        let mut heard = self
-            .heard
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         act(&mut heard)
     }
 

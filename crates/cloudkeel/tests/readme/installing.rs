@@ -67,7 +67,7 @@ impl Administrator {
         printed(command)
     }
 
-    /// A field of the DaemonSet.
+    /// A field of the `DaemonSet`.
     fn daemon_set(&self, field: &str) -> String {
         self.run(&format!(
             "kubectl -n kube-system get daemonset cloudkeel -o jsonpath='{{{field}}}'"

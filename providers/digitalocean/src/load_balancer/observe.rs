@@ -55,13 +55,12 @@ impl Balancers {
             _ => None,
         };
         let sharing = Sharing::of_leaving(balancer_ref, &found);
-        self.events
-            .shared_balancer_left(desired, &found.ours, &sharing);
+        self.events.shared_balancer_left(desired, &found, &sharing);
         Ok(Observed {
             found,
-            sharing,
             is_disowned,
             left_tag,
+            sharing,
             ..Observed::default()
         })
     }

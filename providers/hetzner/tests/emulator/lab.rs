@@ -99,8 +99,9 @@ impl Lab {
     }
 
     pub(crate) async fn delete(&self, path: &str) {
-        let deleted = self.client().send(Request::delete(path.to_owned()));
-        deleted.await.unwrap();
+        let client = self.client();
+        let deleted = client.send(Request::delete(path.to_owned())).await;
+        deleted.unwrap();
     }
 
     pub(crate) async fn put(&self, path: &str, body: Value) -> Value {
