@@ -66,7 +66,7 @@ fn only_what_is_asked_for_gets_all_tags_and_the_one_of_shared_ones_follows_the_s
             true,
             &["x:u", "all"][..],
             &["all", "x:u"][..],
-            &[][..],
+            &[] as &[&str],
         ),
         ("asked for", true, &["x:u", "all"], &["all"], &[adopt]),
         ("not asked for", false, &["x:u", "all"], &[], &[]),
