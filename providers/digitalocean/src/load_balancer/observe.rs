@@ -55,8 +55,7 @@ impl Balancers {
             _ => None,
         };
         let sharing = Sharing::of_leaving(balancer_ref, &found);
-        self.events
-            .shared_balancer_left(desired, &found.ours, &sharing);
+        self.events.shared_balancer_left(desired, &found, &sharing);
         Ok(Observed {
             found,
             sharing,
