@@ -284,7 +284,8 @@ impl CodeTable {
     #[must_use]
     pub fn not_found(mut self, code: &'static str) -> Self {
         self.with_404.push(code);
-        self.on(code, ErrorKind::NotFound)
+        // Not split at spaces: Barbican's has one.
+        self.row(code, ErrorKind::NotFound, RetryHint::ByKind)
     }
 
     /// What a code means by itself, such as that of a job that failed.

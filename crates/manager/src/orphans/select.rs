@@ -40,13 +40,9 @@ pub(crate) fn without_service(
     mut unproven: Vec<UnprovenResource>,
     existing: &[ServiceRef],
 ) -> Vec<UnprovenResource> {
-    let is_of = |made_for: &ServiceRef, service: &ServiceRef| {
-        let is_name = made_for.uid.is_empty() && made_for.to_string() == service.to_string();
-        is_name || made_for.has_uid(&service.uid)
-    };
     unproven.retain(|it| {
         let made_for = it.resource.service.as_ref();
-        made_for.is_none_or(|made_for| !existing.iter().any(|service| is_of(made_for, service)))
+        made_for.is_none_or(|made_for| !existing.iter().any(|service| made_for.is(service)))
     });
     unproven
 }
