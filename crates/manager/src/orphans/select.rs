@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn what_only_names_a_service_is_left_over_if_no_service_has_the_uid_or_else_the_name() {
         let unproven = |id: &str, uid: &str| UnprovenResource {
-            resource: resource(ResourceKind::Address, id, Some(uid)),
+            resource: resource(ResourceKind::Address, id, Some(("web", uid))),
             why: String::new(),
         };
         let all = [

@@ -144,20 +144,20 @@ impl OwnerLabels {
     /// A load balancer with the cluster's label, for finding left-overs.
     pub fn owned<B: CloudBalancer>(&self, balancer: &B, labels: &Labels) -> OwnedResource {
         let (id, name) = (balancer.id(), balancer.name());
-        self.owned_as(ResourceKind::LoadBalancer, &id, name, labels)
+        self.owned_as(ResourceKind::LoadBalancer, id, name, labels)
     }
 
     /// Something else with the cluster's label.
     pub fn owned_as(
         &self,
         kind: ResourceKind,
-        id: &str,
+        id: String,
         name: &str,
         labels: &Labels,
     ) -> OwnedResource {
         OwnedResource {
             kind,
-            id: id.to_owned(),
+            id,
             name: name.to_owned(),
             service: self.service(labels),
         }

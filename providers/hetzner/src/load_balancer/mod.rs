@@ -178,10 +178,8 @@ impl LoadBalancerDriver for HetznerBalancers {
         let request = api.labelled::<Certificate>(CLUSTER_UID, cluster);
         let unused: Vec<Certificate> = api.all(request).await?;
         let unused = unused.iter().filter(|it| it.used_by.is_empty());
-        let unused = unused.map(|it| {
-            let id = it.id.to_string();
-            OWNER.owned_as(ResourceKind::Certificate, &id, &it.name, &it.labels)
-        });
+        let kind = ResourceKind::Certificate;
+        let unused = unused.map(|it| OWNER.owned_as(kind, it.id.to_string(), &it.name, &it.labels));
         Ok(ours.chain(unused).collect())
     }
 }

@@ -205,11 +205,8 @@ impl HetznerBalancers {
         desired: DesiredState<'_>,
         found: &Classified<LoadBalancer>,
     ) -> Result<Vec<u64>, CloudError> {
-        let BalancerRef {
-            service,
-            annotations,
-            ..
-        } = desired.balancer_ref();
+        let balancer_ref = desired.balancer_ref();
+        let annotations = &balancer_ref.annotations;
         let kind = annotations.get(CERTIFICATE_TYPE.name());
         let is_managed = annotations.is_empty() || kind.is_some_and(|kind| kind == "managed");
         if !is_managed || matches!(desired, DesiredState::Released(_)) {
@@ -217,7 +214,7 @@ impl HetznerBalancers {
         }
         let (api, cluster) = (&self.servers.api, self.facts.cluster.as_ref());
         let source = CertificateSource { api, listed: None };
-        let issued = source.of(&service.uid).await?;
+        let issued = source.of(&balancer_ref.service.uid).await?;
         let issued = issued.iter().filter(|it| it.goes(cluster, &found.ours));
         Ok(issued.map(|it| it.id).collect())
     }

@@ -66,10 +66,6 @@ fn what_replaces_all_parts_has_those_of_other_clients_among_them() {
             "front"
         }
     }
-    let key = |port| ListenerKey {
-        protocol: cloudkeel_api::Protocol::Tcp,
-        port,
-    };
     impl ShareableBalancer for Balancer {
         type Target = u64;
 
@@ -87,6 +83,10 @@ fn what_replaces_all_parts_has_those_of_other_clients_among_them() {
             [1, 2].into_iter()
         }
     }
+    let key = |port| ListenerKey {
+        protocol: cloudkeel_api::Protocol::Tcp,
+        port,
+    };
     let found = Classified::adoptable(Balancer);
     let present = [key(22), key(80)];
     let (desired, targets) = ([key(80), key(443)], BTreeSet::from([2, 3]));

@@ -1,5 +1,3 @@
-use std::net::IpAddr;
-
 use cloudkeel_api::{ClusterIdentity, ServiceRef};
 
 use super::*;
@@ -29,10 +27,6 @@ impl CloudBalancer for Balancer {
 impl TaggedBalancer for Balancer {
     fn tags(&self) -> &[String] {
         &self.tags
-    }
-
-    fn addresses(&self) -> Vec<IpAddr> {
-        Vec::new()
     }
 }
 
