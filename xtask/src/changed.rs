@@ -42,8 +42,10 @@ const READ_BY_TESTS: &[(&str, &str)] = &[
         "crates/embedded",
     ),
     ("crates/manager/tests/election/", "crates/embedded"),
+    ("deploy/policies/", "crates/testkit"),
     ("docs/conformance.md", "crates/testkit"),
     ("docs/embedded.md", "crates/embedded"),
+    ("docs/reference/", "crates/testkit"),
 ];
 
 /// Branches that a change is compared with unless another one is named.

@@ -165,12 +165,13 @@ fn a_group_that_was_left_over_goes_before_one_of_its_name_is_made() {
 }
 
 #[test]
-fn tags_of_the_operator_never_say_whose_a_balancer_is() {
-    let tags = "team=web,=x,kubernetes.io/service-name=other/shop,kubernetes.io/cluster/x=shared";
+fn a_tag_without_a_key_is_left_out() {
+    let tags = "team=web,=x,,public";
     let desired = Desired::of(&service(&[("additional-resource-tags", tags)]), &facts()).unwrap();
     let expected = [
         ("kubernetes.io/cluster/x", "owned"),
         ("kubernetes.io/service-name", "default/web"),
+        ("public", ""),
         ("team", "web"),
     ];
     let expected = expected.map(|(key, value)| (key.to_owned(), value.to_owned()));
