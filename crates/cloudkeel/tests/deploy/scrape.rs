@@ -1,6 +1,5 @@
 //! Requests to the secure port.
 
-use std::net::TcpListener;
 use std::process::Command;
 
 use cloudkeel_testkit::cluster::eventually;
@@ -9,8 +8,7 @@ use crate::harness::DEADLINE;
 
 /// A port that is free right now.
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port on loopback");
-    listener.local_addr().expect("its address").port()
+    cloudkeel_testkit::control_plane::free_port().expect("a port on loopback")
 }
 
 /// The flags for this port.

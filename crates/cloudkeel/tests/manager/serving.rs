@@ -1,6 +1,5 @@
 //! The secure port of the real process.
 
-use std::net::TcpListener;
 use std::process::Command;
 
 use cloudkeel_testkit::cluster::eventually;
@@ -8,8 +7,7 @@ use cloudkeel_testkit::cluster::eventually;
 use crate::harness::{DEADLINE, World};
 
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port on loopback");
-    listener.local_addr().expect("its address").port()
+    cloudkeel_testkit::control_plane::free_port().expect("a port on loopback")
 }
 
 /// The status of a request without credentials, and the body.

@@ -1,7 +1,6 @@
 //! Starting the servers.
 
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -142,10 +141,4 @@ impl Launch {
         let clients = Clients::new(url, authority, files.client_ca(), apiserver_dir)?;
         Ok((kube_apiserver, servers, clients))
     }
-}
-
-/// A port that is free at this moment.
-pub(super) fn free_port() -> io::Result<u16> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    Ok(listener.local_addr()?.port())
 }

@@ -4,8 +4,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::ControlPlaneError;
+use super::free_port;
 use super::run_dir::RunDir;
-use super::start::{Launch, free_port};
+use super::start::Launch;
 
 /// Removes the logs that a failed start has left.
 struct Leavings<'a>(&'a Path);
