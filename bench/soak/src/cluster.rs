@@ -79,7 +79,7 @@ impl SoakCluster {
         Ok(snapshot.problems())
     }
 
-    /// How often Nodes were written so far, by anybody.
+    /// How often Nodes were written so far, by all clients.
     pub(crate) async fn node_writes(&self) -> Result<u64> {
         Ok(requests(&self.client()).await?.node_writes)
     }

@@ -61,7 +61,7 @@ impl Kubelets {
         Ok(())
     }
 
-    /// The kubelet is silent from now on; nobody has noticed yet.
+    /// The kubelet is silent from now on; its Node is still Ready.
     pub(crate) fn silence(&self, name: &str) {
         self.with_heard(|heard| heard.remove(name));
     }

@@ -170,7 +170,9 @@ pub fn usual_probe(listener: &Listener) -> Option<(&'static str, u16, String)> {
 
 #[cfg(test)]
 mod tests {
-    use cloudkeel_api::{BalancerRef, ClusterIdentity, ServiceRef};
+    use cloudkeel_api::BalancerRef;
+
+    use crate::fixtures::cluster_and_service;
 
     use super::*;
 
@@ -181,16 +183,7 @@ mod tests {
     };
 
     fn spec(interval_ms: u64, retries: u32) -> LoadBalancerSpec {
-        let cluster = ClusterIdentity {
-            name: "c".to_owned(),
-            uid: None,
-            pod_cidrs: vec![],
-        };
-        let service = ServiceRef {
-            namespace: "ns".to_owned(),
-            name: "web".to_owned(),
-            uid: "u-1".to_owned(),
-        };
+        let (cluster, service) = cluster_and_service();
         let mut spec = LoadBalancerSpec::plain(BalancerRef::of(cluster, service));
         let mut listener = Listener::tcp(80, 30_080);
         listener.health_check.interval = Some(Duration::from_millis(interval_ms));

@@ -25,6 +25,8 @@ mod background;
 mod balancers;
 mod client;
 mod events;
+#[cfg(test)]
+mod fixtures;
 pub mod health;
 mod id;
 mod instances;

@@ -138,21 +138,12 @@ pub fn named_balancer(spec: &LoadBalancerSpec, name: &AnnotationKey<String>) -> 
 
 #[cfg(test)]
 mod tests {
-    use cloudkeel_api::{ClusterIdentity, ServiceRef};
+    use crate::fixtures::cluster_and_service;
 
     use super::*;
 
     fn balancer_ref() -> BalancerRef {
-        let cluster = ClusterIdentity {
-            name: "c".to_owned(),
-            uid: None,
-            pod_cidrs: vec![],
-        };
-        let service = ServiceRef {
-            namespace: "ns".to_owned(),
-            name: "web".to_owned(),
-            uid: "u-1".to_owned(),
-        };
+        let (cluster, service) = cluster_and_service();
         BalancerRef::of(cluster, service)
     }
 

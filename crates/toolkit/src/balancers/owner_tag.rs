@@ -93,22 +93,13 @@ impl OwnerTag {
 
 #[cfg(test)]
 mod tests {
-    use cloudkeel_api::{ClusterIdentity, ServiceRef};
+    use crate::fixtures::cluster_and_service;
 
     use super::*;
 
     #[test]
     fn what_is_tagged_stays_tagged_and_a_new_or_adopted_one_gets_its_owner() {
-        let cluster = ClusterIdentity {
-            name: "c".to_owned(),
-            uid: None,
-            pod_cidrs: vec![],
-        };
-        let service = ServiceRef {
-            namespace: "ns".to_owned(),
-            name: "web".to_owned(),
-            uid: "u-1".to_owned(),
-        };
+        let (cluster, service) = cluster_and_service();
         let tag = OwnerTag { prefix: "x:" };
         let owner = "x:u-1:c-1:ns:web";
         let texts = |tags: &[&str]| tags.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();

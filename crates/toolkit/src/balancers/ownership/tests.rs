@@ -177,7 +177,12 @@ fn check(
 #[test]
 fn what_another_service_has_is_adopted_neither_on_request_nor_by_its_name() {
     for (case, balancer, beside, may_be_adopted) in [
-        ("nobody else", unlabelled(5), balancer_ref(), true),
+        (
+            "no other Service has it",
+            unlabelled(5),
+            balancer_ref(),
+            true,
+        ),
         (
             "another Service with another address",
             unlabelled(5),

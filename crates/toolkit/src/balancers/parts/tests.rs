@@ -1,18 +1,11 @@
-use cloudkeel_api::{ClusterIdentity, Protocol, ServiceRef};
+use cloudkeel_api::Protocol;
+
+use crate::fixtures::cluster_and_service;
 
 use super::*;
 
 fn balancer_ref(annotations: &[(&str, &str)]) -> BalancerRef {
-    let cluster = ClusterIdentity {
-        name: "c".to_owned(),
-        uid: None,
-        pod_cidrs: vec![],
-    };
-    let service = ServiceRef {
-        namespace: "ns".to_owned(),
-        name: "web".to_owned(),
-        uid: "u-1".to_owned(),
-    };
+    let (cluster, service) = cluster_and_service();
     let annotations = annotations.iter();
     BalancerRef {
         annotations: annotations

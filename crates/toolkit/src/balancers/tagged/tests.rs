@@ -1,6 +1,8 @@
 use std::net::IpAddr;
 
-use cloudkeel_api::{ClusterIdentity, Ingress, IpMode};
+use cloudkeel_api::{Ingress, IpMode};
+
+use crate::fixtures::cluster_and_service;
 use cloudkeel_http::testing::{Reply, Script};
 use cloudkeel_http::{Client, CodeTable};
 use serde_json::{Value, json};
@@ -46,16 +48,7 @@ fn balancers() -> TaggedBalancers<Balancer> {
 }
 
 fn balancer_ref(id: Option<&str>) -> BalancerRef {
-    let cluster = ClusterIdentity {
-        name: "c".to_owned(),
-        uid: None,
-        pod_cidrs: vec![],
-    };
-    let service = ServiceRef {
-        namespace: "ns".to_owned(),
-        name: "web".to_owned(),
-        uid: "u-1".to_owned(),
-    };
+    let (cluster, service) = cluster_and_service();
     let mut balancer_ref = BalancerRef::of(cluster, service);
     let id = id.map(|id| ("x/id".to_owned(), id.to_owned()));
     balancer_ref.annotations.extend(id);

@@ -1,4 +1,4 @@
-use cloudkeel_api::{ClusterIdentity, ServiceRef};
+use crate::fixtures::cluster_and_service;
 
 use super::*;
 
@@ -43,16 +43,7 @@ fn balancer(present: &[&str]) -> Balancer {
 
 #[test]
 fn only_what_is_asked_for_gets_all_tags_and_the_one_of_shared_ones_follows_the_service() {
-    let cluster = ClusterIdentity {
-        name: "c".to_owned(),
-        uid: None,
-        pod_cidrs: vec![],
-    };
-    let service = ServiceRef {
-        namespace: "ns".to_owned(),
-        name: "web".to_owned(),
-        uid: "u-1".to_owned(),
-    };
+    let (cluster, service) = cluster_and_service();
     let adopt = r#"adopt ["x:u"]"#;
     for (case, is_asked, wanted, present, expected) in [
         (
